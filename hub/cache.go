@@ -15,6 +15,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,25 +55,27 @@ func cacheOptions(home string) (cache.Options, error) {
 	return cache.Options{
 		DefaultTransform: hubprocess.Bounded(t.Other),
 		ByObject: map[client.Object]cache.ByObject{
-			&workv1.ManifestWork{}:                      {Label: ofAddon, Transform: hubprocess.Bounded(works.Trim(&t.Shared))},
+			&workv1.ManifestWork{}:                      {Label: ofAddon, Transform: hubprocess.Annotated(works.Trim(&t.Shared))},
 			&certificatesv1.CertificateSigningRequest{}: {Label: approval.Selector(), Transform: csr.Trim},
 			// Selected by name, so that a lease without our label is cached as well.
 			&coordinationv1.Lease{}: {
 				Field:     fields.OneTermEqualSelector("metadata.name", lease.ClusterLease),
-				Transform: hubprocess.Bounded(cluster.TrimLease),
+				Transform: hubprocess.Annotated(cluster.TrimLease),
 			},
-			&rbacv1.ClusterRole{}:               {Label: ofCluster},
-			&rbacv1.ClusterRoleBinding{}:        {Label: ofCluster},
-			&clusterv1beta1.PlacementDecision{}: {Transform: hubprocess.Bounded(fleet.TrimDecision)},
-			// Only one of the two is watched: the stored version.
+			&rbacv1.ClusterRole{}:                      {Label: ofCluster},
+			&rbacv1.ClusterRoleBinding{}:               {Label: ofCluster},
+			&clusterv1beta1.Placement{}:                {Transform: hubprocess.Annotated(t.Other)},
+			&clusterv1beta1.PlacementDecision{}:        {Transform: hubprocess.Annotated(fleet.TrimDecision)},
+			&clusterv1beta2.ManagedClusterSetBinding{}: {Transform: hubprocess.Annotated(t.Other)},
+			// Only one of the two is watched: the stored version. A policy bounds the annotations, which may be values.
 			&addonv1alpha1.ManagedClusterAddOn{}: {Transform: hubprocess.Bounded(trimAddOn(t))},
 			&addonv1beta1.ManagedClusterAddOn{}:  {Transform: hubprocess.Bounded(trimAddOn(t))},
 			// Placements select clusters by any label. Policies bound those that agents write.
 			&clusterv1.ManagedCluster{}:  {Transform: fleet.KeepWritten(t.Cluster)},
-			&rbacv1.RoleBinding{}:        {Transform: hubprocess.Bounded(t.Binding)},
-			&corev1.ServiceAccount{}:     {Label: ofToken, Transform: hubprocess.Bounded(t.Account)},
+			&rbacv1.RoleBinding{}:        {Transform: hubprocess.Annotated(t.Binding)},
+			&corev1.ServiceAccount{}:     {Label: ofToken, Transform: hubprocess.Annotated(t.Account)},
 			&appsv1.ControllerRevision{}: {Label: ofConfig, Namespaces: in(cmp.Or(home, names.NamespaceHub))},
-			&rbacv1.Role{}:               {Label: ofToken, Transform: hubprocess.Bounded(t.Role)},
+			&rbacv1.Role{}:               {Label: ofToken, Transform: hubprocess.Annotated(t.Role)},
 		},
 	}, nil
 }
@@ -99,7 +102,7 @@ func foreignWorkOptions() (cache.Options, error) {
 	}
 	return cache.Options{
 		ByObject: map[client.Object]cache.ByObject{
-			&workv1.ManifestWork{}: {Label: foreign, Transform: hubprocess.Bounded(trimForeignWork)},
+			&workv1.ManifestWork{}: {Label: foreign, Transform: hubprocess.Annotated(trimForeignWork)},
 		},
 	}, nil
 }

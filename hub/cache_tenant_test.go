@@ -4,20 +4,25 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
 	tokens "github.com/spokelet/spokelet/internal/token"
+	"github.com/spokelet/spokelet/lease"
 )
 
 // transformOf returns what the cache of the manager does to an object.
@@ -59,8 +64,20 @@ func TestLittleIsKeptOfWhatATenantFillsUp(t *testing.T) {
 		locked.Finalizers = append(locked.Finalizers, "a/"+name)
 		addOn.Labels[name] = ""
 	}
+	annotated := metav1.ObjectMeta{
+		Namespace: "cluster1", Name: lease.ClusterLease, Labels: map[string]string{names.LabelAddonName: "a"},
+		Annotations: map[string]string{"x": strings.Repeat("y", 250_000)},
+	}
+	held := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: lease.ClusterLease}}
+	held.Spec.HolderIdentity = new(strings.Repeat("y", 250_000))
 	for sentence, object := range map[string]client.Object{
-		"a ServiceAccount with many Secrets": account, "a Role with many rules": role,
+		"a Lease with a long holder":                held,
+		"a RoleBinding with a long annotation":      &rbacv1.RoleBinding{ObjectMeta: annotated},
+		"a work with a long annotation":             &workv1.ManifestWork{ObjectMeta: annotated},
+		"a Lease with a long annotation":            &coordinationv1.Lease{ObjectMeta: annotated},
+		"a Placement with a long annotation":        &clusterv1beta1.Placement{ObjectMeta: annotated},
+		"a binding of a set with a long annotation": &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: annotated},
+		"a ServiceAccount with many Secrets":        account, "a Role with many rules": role,
 		"a RoleBinding with many subjects": binding, "a work with many configurations": work,
 		"a work with many finalizers": locked, "an add-on with many labels": addOn,
 	} {

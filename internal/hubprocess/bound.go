@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// maxKept is the number of bytes that are kept of a list, or of the labels, of an object that tenants and agents
-	// write. Ours need a hundredth of it.
+	// maxKept is the number of bytes that are kept of a list, the labels, or the annotations of an object that tenants
+	// and agents write. Ours need a hundredth of it.
 	maxKept = 16 << 10
 	// perEntry is the number of bytes that an entry takes without its text, about.
 	perEntry = 64
@@ -33,6 +33,19 @@ func Bounded(next func(any) (any, error)) func(any) (any, error) {
 	}
 }
 
+// Annotated returns a transformation that bounds annotations, too, as Bounded does labels. It is for kinds of which the
+// hub manager reads a few short annotations, and whose annotations no policy bounds.
+func Annotated(next func(any) (any, error)) func(any) (any, error) {
+	return Bounded(func(in any) (any, error) {
+		if o, err := meta.Accessor(in); err == nil {
+			if annotations := o.GetAnnotations(); len(annotations) > 0 {
+				o.SetAnnotations(first(annotations))
+			}
+		}
+		return next(in)
+	})
+}
+
 // boundMeta bounds the metadata of an object.
 func boundMeta(o metav1.Object) {
 	o.SetFinalizers(cut(o.GetFinalizers(), func(f *string) int { return len(*f) + perEntry }, tooMany))
@@ -40,20 +53,20 @@ func boundMeta(o metav1.Object) {
 		return perEntry + len(owner.APIVersion) + len(owner.Kind) + len(owner.Name) + len(owner.UID)
 	}, metav1.OwnerReference{Name: tooMany}))
 	if labels := o.GetLabels(); len(labels) > 0 {
-		o.SetLabels(firstLabels(labels))
+		o.SetLabels(first(labels))
 	}
 }
 
-// firstLabels returns the labels for which there is room.
-func firstLabels(labels map[string]string) map[string]string {
+// first returns the labels or annotations for which there is room.
+func first(all map[string]string) map[string]string {
 	size := 0
-	for key, value := range labels {
+	for key, value := range all {
 		size += perEntry + len(key) + len(value)
 	}
 	if size <= maxKept {
-		return labels
+		return all
 	}
-	keys := slices.SortedFunc(maps.Keys(labels), func(a, b string) int {
+	keys := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
 		if isOurKey(a) != isOurKey(b) {
 			return map[bool]int{true: -1, false: 1}[isOurKey(a)]
 		}
@@ -61,14 +74,14 @@ func firstLabels(labels map[string]string) map[string]string {
 	})
 	kept := map[string]string{}
 	for _, key := range keys[:fitting(keys, maxKept, func(key *string) int {
-		return perEntry + len(*key) + len(labels[*key])
+		return perEntry + len(*key) + len(all[*key])
 	})] {
-		kept[key] = labels[key]
+		kept[key] = all[key]
 	}
 	return kept
 }
 
-// isOurKey reports whether the key of a label is one of our APIs, or of those of OCM.
+// isOurKey reports whether the key of a label or annotation is one of our APIs, or of those of OCM.
 func isOurKey(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	return strings.HasSuffix(domain, "open-cluster-management.io") || strings.HasSuffix(domain, "spokelet.io")

@@ -42,11 +42,11 @@ func cacheOptions(home string, addOns []string) (cache.Options, error) {
 	return cache.Options{
 		DefaultTransform: hubprocess.Bounded(t.Other),
 		ByObject: map[client.Object]cache.ByObject{
-			&workv1.ManifestWork{}: {Label: mine, Transform: hubprocess.Bounded(works.Trim(&t.Shared))},
+			&workv1.ManifestWork{}: {Label: mine, Transform: hubprocess.Annotated(works.Trim(&t.Shared))},
 			&certificatesv1.CertificateSigningRequest{}: {
 				Label: approval.Selector(addOns...), Transform: csr.Trim,
 			},
-			&rbacv1.RoleBinding{}: {Label: mine, Transform: hubprocess.Bounded(t.Binding)},
+			&rbacv1.RoleBinding{}: {Label: mine, Transform: hubprocess.Annotated(t.Binding)},
 			&appsv1.ControllerRevision{}: {
 				Label: mine.Add(kept...), Namespaces: map[string]cache.Config{home: {}},
 			},
