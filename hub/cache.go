@@ -55,7 +55,9 @@ func cacheOptions(home string) (cache.Options, error) {
 	return cache.Options{
 		DefaultTransform: hubprocess.Bounded(t.Other),
 		ByObject: map[client.Object]cache.ByObject{
-			&workv1.ManifestWork{}:                      {Label: ofAddon, Transform: hubprocess.Annotated(works.Trim(&t.Shared))},
+			&workv1.ManifestWork{}: {
+				Label: ofAddon, Transform: hubprocess.Annotated(works.Trim(&t.Shared)),
+			},
 			&certificatesv1.CertificateSigningRequest{}: {Label: approval.Selector(), Transform: csr.Trim},
 			// Selected by name, so that a lease without our label is cached as well.
 			&coordinationv1.Lease{}: {
