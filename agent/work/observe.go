@@ -72,9 +72,6 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 		return f, err
 	}
 	r.checkLag(f)
-	if f.phase() == phaseApply {
-		f.manifests = r.readManifests(f)
-	}
 	return f, nil
 }
 

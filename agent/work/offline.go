@@ -123,7 +123,6 @@ func (r *Reconciler) observeOffline(ctx context.Context, f *facts) (*facts, erro
 		log.FromContext(ctx).V(1).Info("the copy of the work is not used", "reason", why)
 		return f, nil
 	}
-	f.manifests = r.readManifests(f)
 	return f, nil
 }
 

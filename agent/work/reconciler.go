@@ -95,6 +95,8 @@ type Reconciler struct {
 
 	// parts are built once, by complete.
 	parts
+	// crowd bounds what passes decode at the same time.
+	crowd crowd
 	// absence is nil when nothing is done before the hub has listed its works.
 	absence *absence
 }
@@ -129,6 +131,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return reconcile.FromError(err).Settle(f.now)
 	}
 	phase := f.phase()
+	if phase == phaseApply || phase == phaseOffline {
+		leave, ok := r.crowd.enter(f.work)
+		if !ok {
+			return reconcile.Waiting(f.now.Add(crowdDelay)).Settle(f.now)
+		}
+		defer leave()
+		f.manifests = r.readManifests(f)
+	}
 	defer func() { r.counts.pass(phase, r.Clock.Since(f.now)) }()
 	if phase == phaseApply {
 		if err := r.recall(ctx, f); err != nil {
