@@ -161,9 +161,13 @@ func (r *Reconciler) ofNamespace(ctx context.Context, namespace client.Object) [
 		log.FromContext(ctx).Error(err, "finding the bindings of add-ons in a namespace")
 		return requests
 	}
+	shared := map[string]bool{}
 	for i := range list.Items {
 		requests = append(requests, ofBinding(ctx, &list.Items[i])...)
-		requests = append(requests, r.ofSharedBinding(ctx, &list.Items[i])...)
+		if cluster, addOn := addOnOf(&list.Items[i]); cluster == "" && addOn != "" && !shared[addOn] {
+			shared[addOn] = true
+			requests = append(requests, r.addOnsNamed(ctx, addOn)...)
+		}
 	}
 	return requests
 }

@@ -1,23 +1,29 @@
 package deploy
 
 import (
+	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/workqueue"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // Shows: hub/library-wakes
@@ -124,4 +130,73 @@ func keysOfRequests(requests []ctrl.Request) []string {
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
+}
+
+// noted notes what is put into a queue.
+// noted is a queue that notes its requests.
+type noted struct {
+	workqueue.TypedRateLimitingInterface[ctrl.Request]
+
+	keys []ctrl.Request
+}
+
+func (n *noted) Add(r ctrl.Request)                       { n.keys = append(n.keys, r) }
+func (n *noted) AddAfter(r ctrl.Request, _ time.Duration) { n.keys = append(n.keys, r) }
+
+// TestABindingThatIsNoMoreForAllClustersWakesThem: before, the add-on of the old labels had its passes.
+// TestABindingThatIsNoMoreForAllClustersWakesThem: what it was counts as much as what it is.
+func TestABindingThatIsNoMoreForAllClustersWakesThem(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, addonv1alpha1.Install(scheme))
+	all := []client.Object{}
+	for _, cluster := range []string{"c1", "c2"} {
+		all = append(all, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "a"}})
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(all...).WithIndex(&addonv1alpha1.ManagedClusterAddOn{},
+		addonapi.IndexName, func(o client.Object) []string { return []string{o.GetName()} }).Build()
+	r := &Reconciler{Client: c, AddOns: addonapi.Client{Client: c}}
+	for sentence, change := range map[string]func(*rbacv1.RoleBinding){
+		"it loses the label of the add-on":   func(b *rbacv1.RoleBinding) { delete(b.Labels, names.LabelAddonName) },
+		"it loses the label of the template": func(b *rbacv1.RoleBinding) { delete(b.Labels, names.LabelAddonTemplate) },
+		"it gets another add-on":             func(b *rbacv1.RoleBinding) { b.Labels[names.LabelAddonName] = "b" },
+		"it becomes that of one cluster":     func(b *rbacv1.RoleBinding) { b.Labels[names.LabelClusterName] = "c1" },
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			before := roleBinding("shared", "", "a")
+			after := before.DeepCopy()
+			change(after)
+			e := event.UpdateEvent{ObjectOld: before, ObjectNew: after}
+			require.True(t, bindingDrift().Update(e))
+			q := &noted{}
+			handler.EnqueueRequestsFromMapFunc(ofBinding).Update(t.Context(), e, q)
+			reconcile.Delayed(sharedPeriod, r.ofSharedBinding).Update(t.Context(), e, q)
+			assert.Subset(t, keysOfRequests(q.keys), []string{"c1/a", "c2/a"})
+		})
+	}
+}
+
+// TestANamespaceWithManyBindingsForAllClustersWakesEachAddOnOnce: whoever may write RoleBindings in a namespace labels any
+// number of them as for all clusters. Its event must not cost their number times the number of clusters.
+// TestANamespaceWithManyBindingsForAllClustersWakesEachAddOnOnce: anybody may label many bindings so.
+func TestANamespaceWithManyBindingsForAllClustersWakesEachAddOnOnce(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, addonv1alpha1.Install(scheme))
+	require.NoError(t, rbacv1.AddToScheme(scheme))
+	const clusters, bindings = 50, 100
+	all := []client.Object{}
+	for i := range clusters {
+		all = append(all, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint("c", i), Name: "a"}})
+	}
+	for i := range bindings {
+		binding := roleBinding("shared", "", "a")
+		binding.Name = fmt.Sprint("b", i)
+		all = append(all, binding)
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(all...).
+		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, addonapi.IndexName, func(o client.Object) []string { return []string{o.GetName()} }).
+		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, indexHost, hostKeys).Build()
+	r := &Reconciler{Client: c, AddOns: addonapi.Client{Client: c}}
+	requests := r.ofNamespace(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shared"}})
+	assert.Len(t, keysOfRequests(requests), clusters)
+	assert.LessOrEqual(t, len(requests), clusters)
 }

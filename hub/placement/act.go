@@ -16,20 +16,22 @@ import (
 // for each cluster has as many slices as there are clusters, and must not hold a worker until all of them are written.
 const maxWrites = 50
 
-// act writes the decision slices in the order of the plan, up to maxWrites, and reports whether more are left. If a
-// slice that gains clusters cannot be written, those that lose clusters wait.
+// act writes the decision slices in the order of the plan, up to maxWrites of those that are there and of those that are
+// made, and reports whether more are left. If a slice that gains clusters is not written, those that lose clusters wait.
 func (r *Reconciler) act(ctx context.Context, decisionSlices []layout.Slice) (more bool, err error) {
 	var failed []error
-	written := 0
+	// Those that are made count apart: a quota may refuse them, which must not hold up the others.
+	written := map[bool]int{}
 	for _, p := range decisionSlices {
-		if !p.Changed() || (len(failed) > 0 && !p.Gains) {
+		if !p.Changed() || ((more || len(failed) > 0) && !p.Gains) {
 			continue
 		}
-		if written == maxWrites {
+		made := p.Have == nil
+		if written[made] == maxWrites {
 			more = true
-			break
+			continue
 		}
-		written++
+		written[made]++
 		if err := r.write(ctx, p); err != nil {
 			failed = append(failed, err)
 		}

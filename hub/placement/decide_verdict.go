@@ -93,7 +93,7 @@ func (r *rules) look(of *view) outcome {
 		matches, err := p.matches(&s)
 		o.cost = s.cost
 		if tooExpensive := (*costError)(nil); errors.As(err, &tooExpensive) {
-			return outcome{expensive: err.Error(), cost: s.cost}
+			return outcome{expensive: err.Error(), cost: s.cost, unasked: s.unasked}
 		}
 		if o.matches = matches; matches {
 			break

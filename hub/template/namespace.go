@@ -56,7 +56,7 @@ func (h home) moved(u *unstructured.Unstructured, to string) *unstructured.Unstr
 	switch {
 	case namespace != "" && namespace != to && !ofKubernetes(namespace):
 		field = "namespace"
-	case isNamespace(u) && name != to && !ofKubernetes(name):
+	case isNamespace(u) && name != "" && name != to && !ofKubernetes(name):
 		field = "name"
 	}
 	subjects := h.movedSubjects(u, to)

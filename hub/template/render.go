@@ -207,7 +207,7 @@ func (r *rendering) unique(objects []*unstructured.Unstructured) []*unstructured
 		switch {
 		case !taken:
 			first[id] = i
-		case isNamespace(u) && r.in.installNamespace() != "":
+		case isNamespace(u) && id.name != "" && r.in.installNamespace() != "":
 			moved[objects[earlier]] = append(moved[objects[earlier]], u)
 			continue
 		case id.name != "":

@@ -8,12 +8,18 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+
+	"github.com/spokelet/spokelet/internal/names"
+	tokens "github.com/spokelet/spokelet/internal/token"
 )
 
 const (
 	// maxKept is the number of bytes that are kept of a list, the labels, or the annotations of an object that tenants
 	// and agents write. Ours need a hundredth of it.
 	maxKept = 16 << 10
+	// maxOwn is the same for the labels and annotations of ownKeys; the hashes of 256 configurations have 41 KB.
+	maxOwn = 48 << 10
 	// perEntry is the number of bytes that an entry takes without its text, about.
 	perEntry = 64
 	// tooMany is in the last entry of a list that was cut. API servers refuse each such entry, so that no list that was
@@ -57,7 +63,8 @@ func boundMeta(o metav1.Object) {
 	}
 }
 
-// first returns the labels or annotations for which there is room.
+// first returns the labels or annotations for which there is room. Those that reconcilers write onto what tenants write
+// as well come first, so that nobody makes a reconciler miss what it wrote, and write it again and again.
 func first(all map[string]string) map[string]string {
 	size := 0
 	for key, value := range all {
@@ -66,19 +73,41 @@ func first(all map[string]string) map[string]string {
 	if size <= maxKept {
 		return all
 	}
-	keys := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
-		if isOurKey(a) != isOurKey(b) {
-			return map[bool]int{true: -1, false: 1}[isOurKey(a)]
+	own := ownKeys()
+	rank := func(key string) int {
+		switch {
+		case slices.Contains(own, key):
+			return 0
+		case isOurKey(key):
+			return 1
 		}
-		return cmp.Compare(a, b)
+		return 2
+	}
+	keys := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
 	})
-	kept := map[string]string{}
-	for _, key := range keys[:fitting(keys, maxKept, func(key *string) int {
-		return perEntry + len(*key) + len(all[*key])
-	})] {
-		kept[key] = all[key]
+	kept, used := map[string]string{}, 0
+	for _, key := range keys {
+		most := maxKept
+		if rank(key) == 0 {
+			most = maxOwn
+		}
+		if size := perEntry + len(key) + len(all[key]); used+size <= most {
+			kept[key], used = all[key], used+size
+		}
 	}
 	return kept
+}
+
+// ownKeys are the labels and annotations that the hub manager writes or reads on objects that tenants write, too.
+func ownKeys() []string {
+	return []string{
+		names.LabelPlacement, names.LabelDecisionGroupIndex, names.LabelDecisionGroupName, names.AnnotationStickyPages,
+		names.AnnotationDecisionGroup, names.AnnotationDecisionGroupSize, names.AnnotationSetBindings,
+		names.LabelAddonName, names.LabelAddonNamespace, names.LabelAddonTemplate, names.LabelClusterName,
+		names.AnnotationAddonUID, names.AnnotationConfigSpecHash, names.AnnotationRenderedFrom,
+		tokens.LabelName, tokens.LabelInfrastructure, clusterv1beta1.PlacementDisableAnnotation,
+	}
 }
 
 // isOurKey reports whether the key of a label or annotation is one of our APIs, or of those of OCM.

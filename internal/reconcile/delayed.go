@@ -11,7 +11,7 @@ import (
 )
 
 // Delayed is an event handler that enqueues the requests of mapped some time after each event, so that many events in
-// that time become one pass.
+// that time become one pass. A change is mapped as it was and as it is.
 func Delayed[O any](
 	after time.Duration, mapped handler.TypedMapFunc[O, ctrl.Request],
 ) handler.TypedEventHandler[O, ctrl.Request] {
@@ -22,8 +22,11 @@ func Delayed[O any](
 		}
 	}
 	return handler.TypedFuncs[O, ctrl.Request]{
-		CreateFunc:  func(ctx context.Context, e event.TypedCreateEvent[O], q queue) { add(ctx, q, e.Object) },
-		UpdateFunc:  func(ctx context.Context, e event.TypedUpdateEvent[O], q queue) { add(ctx, q, e.ObjectNew) },
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[O], q queue) { add(ctx, q, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[O], q queue) {
+			add(ctx, q, e.ObjectOld)
+			add(ctx, q, e.ObjectNew)
+		},
 		DeleteFunc:  func(ctx context.Context, e event.TypedDeleteEvent[O], q queue) { add(ctx, q, e.Object) },
 		GenericFunc: func(ctx context.Context, e event.TypedGenericEvent[O], q queue) { add(ctx, q, e.Object) },
 	}

@@ -39,6 +39,9 @@ type Slice struct {
 
 // Changed reports whether a slice must be written.
 func (p Slice) Changed() bool {
+	if p.Want == nil && p.Have != nil && p.Have.DeletionTimestamp != nil {
+		return false // A finalizer of another client keeps it, and it goes no sooner for being deleted again.
+	}
 	return p.Have == nil || p.Want == nil || !equality.Semantic.DeepEqual(p.Have, p.Want)
 }
 
@@ -145,7 +148,7 @@ func numbered(placement *clusterv1beta1.Placement, have []*clusterv1beta1.Placem
 	for _, o := range have {
 		number, err := strconv.Atoi(strings.TrimPrefix(o.Name, placement.Name+"-decision-"))
 		owner := metav1.GetControllerOf(o)
-		if err != nil || number < 1 || sliceName(placement, number) != o.Name ||
+		if err != nil || number < 1 || !o.DeletionTimestamp.IsZero() || sliceName(placement, number) != o.Name ||
 			(owner != nil && owner.UID != placement.UID) {
 			number = 0
 		}
