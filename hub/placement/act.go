@@ -16,8 +16,9 @@ import (
 // for each cluster has as many slices as there are clusters, and must not hold a worker until all of them are written.
 const maxWrites = 50
 
-// act writes the decision slices in the order of the plan, up to maxWrites of those that are there and of those that are
-// made, and reports whether more are left. If a slice that gains clusters is not written, those that lose clusters wait.
+// act writes the decision slices in the order of the plan, up to maxWrites of those that are there and of those that
+// are made, and reports whether more are left. If a slice that gains clusters is not written, those that lose clusters
+// wait.
 func (r *Reconciler) act(ctx context.Context, decisionSlices []layout.Slice) (more bool, err error) {
 	var failed []error
 	// Those that are made count apart: a quota may refuse them, which must not hold up the others.
