@@ -11,6 +11,7 @@
 //   - objects.go writes what people write: add-ons, placements, labels.
 //   - judge.go watches the API servers and knows what must never happen; calm.go compares everything when all is quiet.
 //   - day.go draws what happens in a day.
+//   - ways.go leads a hub without clusters' agents to one state by different routes.
 //
 // The seed of a Day repeats what happens and when. In which order programs take turns at one instant is up to the
 // scheduler of Go, so that a history is not repeated to the letter.

@@ -90,18 +90,26 @@ func TestDeletedRightAfterItsCreation(t *testing.T) {
 		var left workv1.ManifestWorkList
 		return e.List(t.Context(), &left) == nil && countOf(left.Items, e.cluster) == 1
 	})
+	left := func() (names []string) {
+		var maps corev1.ConfigMapList
+		require.NoError(t, e.List(t.Context(), &maps))
+		for i := range maps.Items {
+			if maps.Items[i].Namespace == e.cluster && strings.HasPrefix(maps.Items[i].Name, "a-") {
+				names = append(names, "ConfigMap "+maps.Items[i].Name)
+			}
+		}
+		var applied workv1.AppliedManifestWorkList
+		require.NoError(t, e.List(t.Context(), &applied))
+		for i := range applied.Items {
+			if strings.HasPrefix(applied.Items[i].Name, e.settings.hubHash+"-w-") {
+				names = append(names, "AppliedManifestWork "+applied.Items[i].Name)
+			}
+		}
+		return names
+	}
+	e.eventually("nothing of them is left", func() bool { return len(left()) == 0 })
 	e.quiet(a)
-	var maps corev1.ConfigMapList
-	require.NoError(t, e.List(t.Context(), &maps))
-	for i := range maps.Items {
-		assert.False(t, maps.Items[i].Namespace == e.cluster && strings.HasPrefix(maps.Items[i].Name, "a-"),
-			"%s is left", maps.Items[i].Name)
-	}
-	var applied workv1.AppliedManifestWorkList
-	require.NoError(t, e.List(t.Context(), &applied))
-	for i := range applied.Items {
-		assert.False(t, strings.HasPrefix(applied.Items[i].Name, e.settings.hubHash+"-w-"), "%s is left", applied.Items[i].Name)
-	}
+	assert.Empty(t, left(), "and nothing is made again")
 }
 
 // countOf counts the works of a cluster.
