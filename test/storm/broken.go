@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,7 +105,8 @@ func (m *Model) loseNamespace() *Edit {
 	return e
 }
 
-// steady returns the UID of an object that no other edit is about to take away; empty when one may be.
+// steady returns the UID of an object that no other edit is about to take away; empty when one may be. A work that is
+// gone takes what its record alone owns, also when another work has the object and orphans it.
 func (s *storm) steady(ctx context.Context, t *thing) types.UID {
 	for _, w := range s.model.holders(t) {
 		if s.excused[w.name] {
@@ -114,6 +116,13 @@ func (s *storm) steady(ctx context.Context, t *thing) types.UID {
 	live, err := s.get(ctx, t)
 	if err != nil || live == nil || live.GetDeletionTimestamp() != nil || !s.settled(ctx, t) {
 		return ""
+	}
+	for _, owner := range live.GetOwnerReferences() {
+		if !slices.ContainsFunc(s.model.holders(t), func(w *work) bool {
+			return w.owns(t) && strings.HasSuffix(owner.Name, "-"+w.name)
+		}) {
+			return ""
+		}
 	}
 	return live.GetUID()
 }
