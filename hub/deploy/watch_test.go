@@ -72,8 +72,9 @@ func label(key string) func(*clusterv1.ManagedCluster) {
 	return func(after *clusterv1.ManagedCluster) { after.Labels = map[string]string{key: "v"} }
 }
 
-// TestWhichChangesOfABindingWakeWhichAddOns: 20 labels of a stranger on one RoleBinding caused 860 passes on 42 clusters.
-func TestWhichChangesOfABindingWakeWhichAddOns(t *testing.T) {
+// onTwoClusters is a Reconciler of a hub on which add-on a is on clusters c1 and c2.
+func onTwoClusters(t *testing.T) *Reconciler {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	require.NoError(t, addonv1alpha1.Install(scheme))
 	all := []client.Object{}
@@ -82,7 +83,12 @@ func TestWhichChangesOfABindingWakeWhichAddOns(t *testing.T) {
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(all...).WithIndex(&addonv1alpha1.ManagedClusterAddOn{},
 		addonapi.IndexName, func(o client.Object) []string { return []string{o.GetName()} }).Build()
-	r := &Reconciler{Client: c, AddOns: addonapi.Client{Client: c}}
+	return &Reconciler{Client: c, AddOns: addonapi.Client{Client: c}}
+}
+
+// TestWhichChangesOfABindingWakeWhichAddOns: 20 labels of a stranger on one RoleBinding caused 860 passes on 42 clusters.
+func TestWhichChangesOfABindingWakeWhichAddOns(t *testing.T) {
+	r := onTwoClusters(t)
 	for sentence, tc := range map[string]struct {
 		of         *rbacv1.RoleBinding
 		change     func(*rbacv1.RoleBinding)
@@ -132,7 +138,6 @@ func keysOfRequests(requests []ctrl.Request) []string {
 	return slices.Compact(keys)
 }
 
-// noted notes what is put into a queue.
 // noted is a queue that notes its requests.
 type noted struct {
 	workqueue.TypedRateLimitingInterface[ctrl.Request]
@@ -143,18 +148,9 @@ type noted struct {
 func (n *noted) Add(r ctrl.Request)                       { n.keys = append(n.keys, r) }
 func (n *noted) AddAfter(r ctrl.Request, _ time.Duration) { n.keys = append(n.keys, r) }
 
-// TestABindingThatIsNoMoreForAllClustersWakesThem: before, the add-on of the old labels had its passes.
 // TestABindingThatIsNoMoreForAllClustersWakesThem: what it was counts as much as what it is.
 func TestABindingThatIsNoMoreForAllClustersWakesThem(t *testing.T) {
-	scheme := runtime.NewScheme()
-	require.NoError(t, addonv1alpha1.Install(scheme))
-	all := []client.Object{}
-	for _, cluster := range []string{"c1", "c2"} {
-		all = append(all, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "a"}})
-	}
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(all...).WithIndex(&addonv1alpha1.ManagedClusterAddOn{},
-		addonapi.IndexName, func(o client.Object) []string { return []string{o.GetName()} }).Build()
-	r := &Reconciler{Client: c, AddOns: addonapi.Client{Client: c}}
+	r := onTwoClusters(t)
 	for sentence, change := range map[string]func(*rbacv1.RoleBinding){
 		"it loses the label of the add-on":   func(b *rbacv1.RoleBinding) { delete(b.Labels, names.LabelAddonName) },
 		"it loses the label of the template": func(b *rbacv1.RoleBinding) { delete(b.Labels, names.LabelAddonTemplate) },
@@ -175,8 +171,6 @@ func TestABindingThatIsNoMoreForAllClustersWakesThem(t *testing.T) {
 	}
 }
 
-// TestANamespaceWithManyBindingsForAllClustersWakesEachAddOnOnce: whoever may write RoleBindings in a namespace labels any
-// number of them as for all clusters. Its event must not cost their number times the number of clusters.
 // TestANamespaceWithManyBindingsForAllClustersWakesEachAddOnOnce: anybody may label many bindings so.
 func TestANamespaceWithManyBindingsForAllClustersWakesEachAddOnOnce(t *testing.T) {
 	scheme := runtime.NewScheme()

@@ -27,8 +27,6 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// TestAPageThatIsAboutToGoInstallsNothing: a finalizer of another client keeps the page of a cluster that is selected no
-// more. The add-on goes from the cluster, and does not come again and again.
 // TestAPageThatIsAboutToGoInstallsNothing: a finalizer of another client keeps a page with a cluster that is not
 // selected any more. The removal did not count it and the installation did, so that the add-on went and came again.
 func TestAPageThatIsAboutToGoInstallsNothing(t *testing.T) {

@@ -12,8 +12,6 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// TestAClusterIsNotSelectedOnAPageThatIsAboutToGo: a finalizer of another client keeps the page of a cluster that was
-// selected no more, and then the cluster is selected again. Whoever reads the decisions does not look at such a page.
 // TestAClusterIsNotSelectedOnAPageThatIsAboutToGo: it stayed on such a page when it was selected again, and nobody
 // believed the decisions, because readers leave the page out.
 func TestAClusterIsNotSelectedOnAPageThatIsAboutToGo(t *testing.T) {

@@ -61,8 +61,6 @@ func passOf(t *testing.T, r *Reconciler, key client.ObjectKey) ctrl.Result {
 	return result
 }
 
-// TestPagesThatAFinalizerKeepsDoNotHoldUpTheOthers: a finalizer of another client (a backup, GitOps) keeps pages that
-// our placement deletes.
 // TestPagesThatAFinalizerKeepsDoNotHoldUpTheOthers: deleting what is being deleted used up the writes of each pass.
 func TestPagesThatAFinalizerKeepsDoNotHoldUpTheOthers(t *testing.T) {
 	const all = maxWrites + 10
@@ -109,8 +107,6 @@ func TestPagesThatAFinalizerKeepsDoNotHoldUpTheOthers(t *testing.T) {
 	assert.Equal(t, p.Generation, mark.ObservedGeneration, "the Placement has decided")
 }
 
-// TestPagesWhoseMetadataIsCutAreNotWrittenWithoutAnEnd: the owner of a namespace fills the annotations or labels of the
-// pages there with keys that come before ours.
 // TestPagesWhoseMetadataIsCutAreNotWrittenWithoutAnEnd: the cache leaves out what a tenant fills pages with, and never
 // what this package wrote.
 func TestPagesWhoseMetadataIsCutAreNotWrittenWithoutAnEnd(t *testing.T) {

@@ -18,8 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// TestPagesThatCannotBeWrittenDoNotStarveTheOthers: a quota of the namespace allows no more pages, but a page that is
-// there has room for a cluster of another group.
 // TestPagesThatCannotBeWrittenDoNotStarveTheOthers: a quota refuses 55 pages that are to be made, and one that is there
 // gains a cluster.
 func TestPagesThatCannotBeWrittenDoNotStarveTheOthers(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 )
 
-// TestASeriesWithAnySelectionEnds is TestAnySeriesOfPartialWritesEnds with the selection of clusters: numbers of
-// clusters, predicates and taints change between the passes, and what is half written counts as selected.
+// TestASeriesWithAnySelectionEnds: each pass writes a few slices of a plan. Numbers of clusters, groups and taints change
+// between the passes, and what is half written counts as selected.
 func TestASeriesWithAnySelectionEnds(t *testing.T) {
 	worst, selectedSum := 0.0, 0
 	for seed := range 1000 {

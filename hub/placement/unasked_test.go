@@ -11,9 +11,6 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 )
 
-// TestAnExpressionThatWasNotAskedMakesNoClusterExpensive: the first expression of a Placement is not kept compiled
-// because tenants have too many, and the second one costs too much for a cluster. What an event finds of that must not
-// be what the next pass decides.
 // TestAnExpressionThatWasNotAskedMakesNoClusterExpensive: an event has no time to compile the first expression, which
 // the cluster matches, and the second one costs too much. That is not an answer for the next pass.
 func TestAnExpressionThatWasNotAskedMakesNoClusterExpensive(t *testing.T) {

@@ -1,6 +1,7 @@
 package hubprocess
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -8,12 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 	workv1 "open-cluster-management.io/api/work/v1"
 
-	"encoding/json"
-
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// TestWhatWeWriteOurselvesIsKept: an add-on may name 256 configurations (manifests/gen/bounds.go).
 // TestWhatWeWriteOurselvesIsKept: an add-on may have 256 configurations, of which its works have the hashes.
 func TestWhatWeWriteOurselvesIsKept(t *testing.T) {
 	for _, configs := range []int{10, 50, 90, 100, 256} {
