@@ -30,6 +30,9 @@ type facts struct {
 	// work and applied are nil when there is none.
 	work    *workv1.ManifestWork
 	applied *workv1.AppliedManifestWork
+	// size is how many bytes of manifests the pass may decode, and crowded reports that the work waits for others first.
+	size    int
+	crowded bool
 	// stale reports that a cache has not seen the last write of this process.
 	stale bool
 	// manifests are those of the work.
@@ -66,6 +69,9 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 	case err != nil:
 		return f, fmt.Errorf("reading the ManifestWork %s: %w", name, err)
 	}
+	if work.DeletionTimestamp == nil && !r.enter(f, bytesOf(work)) {
+		return f, nil
+	}
 	f.work = work
 	f.applied, err = inventory.Read(ctx, r.inventory.Client, r.inventory.Name(name))
 	if err != nil {
@@ -73,6 +79,14 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 	}
 	r.checkLag(f)
 	return f, nil
+}
+
+// enter reports whether a pass may decode manifests of some bytes now.
+func (r *Reconciler) enter(f *facts, bytes int) bool {
+	if f.crowded = !r.crowd.enter(f.owner.Name, bytes); !f.crowded {
+		f.size = bytes
+	}
+	return !f.crowded
 }
 
 // abandoned returns the AppliedManifestWork that was created for a work which vanished before it had a status, if any.

@@ -108,6 +108,9 @@ func (r *Reconciler) awaitHub(ctx context.Context, queue workqueue.TypedRateLimi
 // work in the facts, which says nothing about whether it exists.
 func (r *Reconciler) observeOffline(ctx context.Context, f *facts) (*facts, error) {
 	f.offline = true
+	if !r.enter(f, r.Cache.Size(f.owner.Name)) {
+		return f, nil
+	}
 	known, err := r.Cache.Load(ctx, f.owner.Name)
 	if err != nil || known == nil {
 		return f, err

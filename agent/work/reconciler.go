@@ -127,16 +127,19 @@ type queues struct {
 // Reconcile makes one pass over a work.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	f, err := r.observe(ctx, req.Name)
+	if f.crowded {
+		return ctrl.Result{}, nil // its turn comes with a request
+	}
+	defer func() {
+		for _, work := range r.crowd.leave(req.Name, f.size) {
+			r.wake(watch.Owner{Name: work})
+		}
+	}()
 	if err != nil {
 		return reconcile.FromError(err).Settle(f.now)
 	}
 	phase := f.phase()
 	if phase == phaseApply || phase == phaseOffline {
-		leave, ok := r.crowd.enter(f.work)
-		if !ok {
-			return reconcile.Waiting(f.now.Add(crowdDelay)).Settle(f.now)
-		}
-		defer leave()
 		f.manifests = r.readManifests(f)
 	}
 	defer func() { r.counts.pass(phase, r.Clock.Since(f.now)) }()

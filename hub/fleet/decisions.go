@@ -77,9 +77,8 @@ func NewDecisions(
 ) *Decisions {
 	slices.SortFunc(pages, byName)
 	own = own && placement != nil && !isScheduledByOthers(placement)
-	if own { // A finalizer of another client keeps a page that our placement deleted; it says nothing any more.
-		pages = slices.DeleteFunc(pages, func(p *clusterv1beta1.PlacementDecision) bool { return p.DeletionTimestamp != nil })
-	}
+	// A finalizer may keep a page that its controller deleted; it says nothing any more, see addonapi.SelectedClusters.
+	pages = slices.DeleteFunc(pages, func(p *clusterv1beta1.PlacementDecision) bool { return p.DeletionTimestamp != nil })
 	content := contentOf(pages)
 	state, said := versionOf(placement, pages), ""
 	if placement != nil {

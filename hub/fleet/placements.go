@@ -114,6 +114,9 @@ func (p *Placements) versionsOf(
 // LastWritten returns when an object was last written, as far as the cache knows.
 func LastWritten(o metav1.Object) time.Time {
 	last := o.GetCreationTimestamp().Time
+	if at := o.GetDeletionTimestamp(); at != nil && at.After(last) {
+		last = at.Time // what marks an object as being deleted is a write, too, which managedFields do not show
+	}
 	for _, entry := range o.GetManagedFields() {
 		if entry.Time != nil && entry.Time.After(last) {
 			last = entry.Time.Time

@@ -68,8 +68,7 @@ func (r *Reconciler) placementsOf(ctx context.Context, cluster string) (map[type
 	}
 	keys := make(map[types.NamespacedName]bool, len(pages.Items))
 	for i := range pages.Items {
-		// One that a finalizer of another client keeps selects nothing any more, as for the removal.
-		if key, ok := placementOf(&pages.Items[i]); ok && pages.Items[i].DeletionTimestamp == nil {
+		if key, ok := placementOf(&pages.Items[i]); ok {
 			keys[key] = true
 		}
 	}

@@ -162,9 +162,6 @@ func ofPage(o client.Object) page {
 	if !ok {
 		return page{}
 	}
-	if o.GetDeletionTimestamp() != nil {
-		return page{placement: key}
-	}
 	return page{key, addonapi.SelectedClusters(o)}
 }
 

@@ -124,10 +124,11 @@ func InstalledByPlacements(cma *addonv1beta1.ClusterManagementAddOn) bool {
 	return cma.Spec.InstallStrategy.Type == addonv1beta1.AddonInstallStrategyPlacements
 }
 
-// SelectedClusters returns the names of the clusters in a PlacementDecision; nil for any other object.
+// SelectedClusters returns the names of the clusters that a PlacementDecision selects; nil for any other object. One that
+// is being deleted selects nothing any more, however long a finalizer keeps it.
 func SelectedClusters(o client.Object) []string {
 	decision, ok := o.(*clusterv1beta1.PlacementDecision)
-	if !ok {
+	if !ok || decision.DeletionTimestamp != nil {
 		return nil
 	}
 	clusters := make([]string, len(decision.Status.Decisions))

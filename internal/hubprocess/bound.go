@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/internal/names"
 	tokens "github.com/spokelet/spokelet/internal/token"
@@ -18,8 +19,11 @@ const (
 	// maxKept is the number of bytes that are kept of a list, the labels, or the annotations of an object that tenants
 	// and agents write. Ours need a hundredth of it.
 	maxKept = 16 << 10
-	// maxOwn is the same for the labels and annotations of ownKeys; the hashes of 256 configurations have 41 KB.
-	maxOwn = 48 << 10
+	// maxOwn is the same for each label and annotation that the hub manager writes, which have a few bytes.
+	maxOwn = 1 << 10
+	// maxHashes is the same for the hashes of the configurations of a work: those of 256 configurations with the longest
+	// names have 114 KB.
+	maxHashes = 128 << 10
 	// perEntry is the number of bytes that an entry takes without its text, about.
 	perEntry = 64
 	// tooMany is in the last entry of a list that was cut. API servers refuse each such entry, so that no list that was
@@ -45,7 +49,7 @@ func Annotated(next func(any) (any, error)) func(any) (any, error) {
 	return Bounded(func(in any) (any, error) {
 		if o, err := meta.Accessor(in); err == nil {
 			if annotations := o.GetAnnotations(); len(annotations) > 0 {
-				o.SetAnnotations(first(annotations))
+				o.SetAnnotations(first(o, annotations))
 			}
 		}
 		return next(in)
@@ -59,13 +63,14 @@ func boundMeta(o metav1.Object) {
 		return perEntry + len(owner.APIVersion) + len(owner.Kind) + len(owner.Name) + len(owner.UID)
 	}, metav1.OwnerReference{Name: tooMany}))
 	if labels := o.GetLabels(); len(labels) > 0 {
-		o.SetLabels(first(labels))
+		o.SetLabels(first(o, labels))
 	}
 }
 
-// first returns the labels or annotations for which there is room. Those that reconcilers write onto what tenants write
-// as well come first, so that nobody makes a reconciler miss what it wrote, and write it again and again.
-func first(all map[string]string) map[string]string {
+// first returns the labels or annotations of an object for which there is room. Those that reconcilers write onto what
+// tenants write as well have room of their own, so that nobody makes a reconciler miss what it wrote, and write it again
+// and again.
+func first(o metav1.Object, all map[string]string) map[string]string {
 	size := 0
 	for key, value := range all {
 		size += perEntry + len(key) + len(value)
@@ -73,41 +78,47 @@ func first(all map[string]string) map[string]string {
 	if size <= maxKept {
 		return all
 	}
-	own := ownKeys()
-	rank := func(key string) int {
-		switch {
-		case slices.Contains(own, key):
-			return 0
-		case isOurKey(key):
-			return 1
-		}
-		return 2
-	}
 	keys := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
 	})
 	kept, used := map[string]string{}, 0
 	for _, key := range keys {
-		most := maxKept
-		if rank(key) == 0 {
-			most = maxOwn
-		}
-		if size := perEntry + len(key) + len(all[key]); used+size <= most {
+		size := perEntry + len(key) + len(all[key])
+		if own := roomFor(o, key); own > 0 {
+			if size <= own {
+				kept[key] = all[key]
+			}
+		} else if used+size <= maxKept {
 			kept[key], used = all[key], used+size
 		}
 	}
 	return kept
 }
 
-// ownKeys are the labels and annotations that the hub manager writes or reads on objects that tenants write, too.
-func ownKeys() []string {
-	return []string{
-		names.LabelPlacement, names.LabelDecisionGroupIndex, names.LabelDecisionGroupName, names.AnnotationStickyPages,
+// rank is lower for keys of our APIs.
+func rank(key string) int {
+	if isOurKey(key) {
+		return 0
+	}
+	return 1
+}
+
+// roomFor returns how many bytes are kept of a label or annotation that the hub manager writes or reads on objects that
+// tenants write, too; 0 for any other one.
+func roomFor(o metav1.Object, key string) int {
+	switch key {
+	case names.AnnotationConfigSpecHash:
+		if _, isWork := o.(*workv1.ManifestWork); isWork {
+			return maxHashes
+		}
+	case names.LabelPlacement, names.LabelDecisionGroupIndex, names.LabelDecisionGroupName, names.AnnotationStickyPages,
 		names.AnnotationDecisionGroup, names.AnnotationDecisionGroupSize, names.AnnotationSetBindings,
 		names.LabelAddonName, names.LabelAddonNamespace, names.LabelAddonTemplate, names.LabelClusterName,
-		names.AnnotationAddonUID, names.AnnotationConfigSpecHash, names.AnnotationRenderedFrom,
-		tokens.LabelName, tokens.LabelInfrastructure, clusterv1beta1.PlacementDisableAnnotation,
+		names.AnnotationAddonUID, names.AnnotationRenderedFrom,
+		tokens.LabelName, tokens.LabelInfrastructure, clusterv1beta1.PlacementDisableAnnotation:
+		return maxOwn
 	}
+	return 0
 }
 
 // isOurKey reports whether the key of a label or annotation is one of our APIs, or of those of OCM.

@@ -191,6 +191,16 @@ func (s *Store) Works() []string {
 	return list
 }
 
+// Size returns how many bytes the copy of a work has on disk; 0 when there is none.
+func (s *Store) Size(work string) int {
+	if s == nil {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int(s.entries[work].size)
+}
+
 // Copy is a work as the hub last had it.
 type Copy struct {
 	// Work has its name, UID, generation, labels and spec, and of its status the part that decides how objects are
