@@ -212,7 +212,11 @@ func (d *Decisions) incompleteness(pages []*clusterv1beta1.PlacementDecision) er
 	case isSilent(d.Placement), isScheduledByOthers(d.Placement):
 		return nil
 	}
-	return d.disagreement(pages)
+	err := d.disagreement(pages)
+	if c := misconfigured(d.Placement); err != nil && c != nil { // That is the cause: nothing is decided until it is mended.
+		return fmt.Errorf("placement %s is misconfigured: %s (%w)", d.Key, c.Message, err)
+	}
+	return err
 }
 
 // disagreement returns how the status of the Placement and its PlacementDecisions differ.

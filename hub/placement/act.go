@@ -17,7 +17,7 @@ import (
 const maxWrites = 50
 
 // act writes the decision slices in the order of the plan, up to maxWrites of those that are there and of those that
-// are made, and reports whether more are left. If a slice that gains clusters is not written, those that lose clusters
+// are made, and reports whether more are left. As many that are refused do not hold up the others. If a slice that gains clusters is not written, those that lose clusters
 // wait.
 func (r *Reconciler) act(ctx context.Context, decisionSlices []layout.Slice) (more bool, err error) {
 	var failed []error
@@ -32,10 +32,13 @@ func (r *Reconciler) act(ctx context.Context, decisionSlices []layout.Slice) (mo
 			more = true
 			continue
 		}
-		written[made]++
 		if err := r.write(ctx, p); err != nil {
 			failed = append(failed, err)
+			if len(failed) <= maxWrites {
+				continue
+			}
 		}
+		written[made]++
 	}
 	return more, errors.Join(failed...)
 }

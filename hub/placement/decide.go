@@ -9,6 +9,7 @@ import (
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
 	"github.com/spokelet/spokelet/hub/placement/layout"
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -47,8 +48,8 @@ func decide(f facts, in interest) plan {
 	}
 	current := map[string]bool{}
 	for _, o := range f.decisionSlices {
-		for _, decision := range o.Status.Decisions {
-			current[decision.ClusterName] = true
+		for _, name := range addonapi.SelectedClusters(o) {
+			current[name] = true
 		}
 	}
 	chosen, err := selectClusters(f.placement.Spec, in, f.clusters, current, f.now)

@@ -10,6 +10,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/clustersets"
 	"github.com/spokelet/spokelet/internal/names"
 )
@@ -56,8 +57,8 @@ func scopeOf(f facts) (scope, error) {
 	if grandfathered(f) {
 		s.earlier = map[string]bool{}
 		for _, decisionSlice := range f.decisionSlices {
-			for _, decision := range decisionSlice.Status.Decisions {
-				s.earlier[decision.ClusterName] = true
+			for _, name := range addonapi.SelectedClusters(decisionSlice) {
+				s.earlier[name] = true
 			}
 		}
 	}
@@ -111,7 +112,8 @@ func grandfathered(f facts) bool {
 	}
 	return slices.ContainsFunc(f.decisionSlices, func(decisionSlice *clusterv1beta1.PlacementDecision) bool {
 		_, ours := decisionSlice.Annotations[names.AnnotationStickyPages]
-		return ours && decisionSlice.Annotations[names.AnnotationSetBindings] != names.SetBindingsHonoured
+		return ours && decisionSlice.DeletionTimestamp == nil &&
+			decisionSlice.Annotations[names.AnnotationSetBindings] != names.SetBindingsHonoured
 	})
 }
 

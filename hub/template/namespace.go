@@ -6,29 +6,30 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // home is what a template has in namespaces, before anything moves.
 type home struct {
 	// namespaces are those with objects of the template.
-	namespaces []string
+	namespaces sets.Set[string]
 	// accounts are the names of its ServiceAccounts.
-	accounts []string
+	accounts sets.Set[string]
 }
 
 // homeOf looks at the objects of a template with their variables replaced.
 func homeOf(objects []*unstructured.Unstructured) home {
-	var h home
+	h := home{namespaces: sets.New[string](), accounts: sets.New[string]()}
 	for _, u := range objects {
 		namespace, name := identityOf(u.Object)
 		if isNamespace(u) {
 			namespace = name
 		}
-		if namespace != "" && !ofKubernetes(namespace) && !slices.Contains(h.namespaces, namespace) {
-			h.namespaces = append(h.namespaces, namespace)
+		if namespace != "" && !ofKubernetes(namespace) {
+			h.namespaces.Insert(namespace)
 		}
 		if u.GetKind() == "ServiceAccount" {
-			h.accounts = append(h.accounts, name)
+			h.accounts.Insert(name)
 		}
 	}
 	return h
@@ -44,7 +45,7 @@ func (h home) has(namespace, name string) bool {
 	case namespace == "", len(h.namespaces) == 0, name == "default":
 		return true
 	}
-	return slices.Contains(h.namespaces, namespace) || slices.Contains(h.accounts, name)
+	return h.namespaces.Has(namespace) || h.accounts.Has(name)
 }
 
 // moved returns an object as it is in the install namespace of the configuration (docs/reference/hub.md, "Install

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -92,9 +93,13 @@ func (c *Compiled) Render(in Input) (addon.Rendering, error) {
 	if in.installNamespace() != "" {
 		h = homeOf(objects)
 	}
+	broken := sets.New[int]()
+	for _, p := range r.problems {
+		broken.Insert(p.Manifest)
+	}
 	for i, u := range objects {
 		// What else is wrong with a manifest may be wrong because of its variables.
-		if !r.isBroken(i) {
+		if !broken.Has(i) {
 			objects[i] = r.finish(i, u, h)
 		}
 	}
@@ -112,10 +117,6 @@ func (r *rendering) report(index int) func(path, message string) {
 	return func(path, message string) {
 		r.problems = append(r.problems, Problem{index, r.manifests[index].description, path, message})
 	}
-}
-
-func (r *rendering) isBroken(index int) bool {
-	return slices.ContainsFunc(r.problems, func(p Problem) bool { return p.Manifest == index })
 }
 
 // substitute returns a manifest with its variables replaced.

@@ -1,0 +1,97 @@
+package placement
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/spokelet/spokelet/hub/fleet"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// believed returns the clusters that everybody believes the Placement to select.
+func believed(t *testing.T, hub client.Client, key client.ObjectKey) []string {
+	t.Helper()
+	var p clusterv1beta1.Placement
+	var pages clusterv1beta1.PlacementDecisionList
+	require.NoError(t, hub.Get(t.Context(), key, &p))
+	require.NoError(t, hub.List(t.Context(), &pages))
+	d := fleet.NewDecisions(key, &p, reconcile.Pointers(pages.Items), true, noon(), nil)
+	require.NoError(t, d.Incomplete)
+	return d.Names
+}
+
+// TestAClusterThatLeftIsNew: a cluster left, half an hour ago. Its page is still kept by a finalizer of another client. A taint NoSelectIfNew keeps
+// it from coming back.
+func TestAClusterThatLeftIsNew(t *testing.T) {
+	for sentence, finalizers := range map[string][]string{
+		"its page is gone (control)": nil, "a finalizer keeps its page": {"example.com/backup"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			hub, r, key := hubOf(t, 2, interceptor.Funcs{})
+			passOf(t, r, key)
+			var pages clusterv1beta1.PlacementDecisionList
+			require.NoError(t, hub.List(t.Context(), &pages))
+			for i := range pages.Items {
+				pages.Items[i].Finalizers = finalizers
+				require.NoError(t, hub.Update(t.Context(), &pages.Items[i]))
+			}
+			limit := func(n int32) {
+				var p clusterv1beta1.Placement
+				require.NoError(t, hub.Get(t.Context(), key, &p))
+				p.Generation, p.Spec.NumberOfClusters = p.Generation+1, new(n)
+				require.NoError(t, hub.Update(t.Context(), &p))
+				for range 3 {
+					passOf(t, r, key)
+				}
+			}
+			limit(1)
+			require.Equal(t, []string{"c0000"}, believed(t, hub, key))
+			var c clusterv1.ManagedCluster
+			require.NoError(t, hub.Get(t.Context(), client.ObjectKey{Name: "c0001"}, &c))
+			c.Spec.Taints = []clusterv1.Taint{{Key: "x", Effect: clusterv1.TaintEffectNoSelectIfNew}}
+			require.NoError(t, hub.Update(t.Context(), &c))
+			limit(2)
+			assert.Equal(t, []string{"c0000"}, believed(t, hub, key), "c0001 has not been selected for half an hour")
+		})
+	}
+}
+
+// TestAPageThatGoesDoesNotKeepWhatIsUnbound: an earlier version, which asked for no bindings, wrote a page that is being deleted since; a finalizer of another
+// client keeps it. All pages that count were written since. The administrator unbinds the set.
+func TestAPageThatGoesDoesNotKeepWhatIsUnbound(t *testing.T) {
+	for sentence, kept := range map[string]bool{"no such page (control)": false, "such a page": true} {
+		t.Run(sentence, func(t *testing.T) {
+			hub, r, key := hubOf(t, 2, interceptor.Funcs{})
+			passOf(t, r, key)
+			if kept {
+				old := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
+					Namespace: key.Namespace, Name: key.Name + "-decision-9", Finalizers: []string{"example.com/backup"},
+					Labels:      map[string]string{names.LabelPlacement: key.Name},
+					Annotations: map[string]string{names.AnnotationStickyPages: "true"},
+				}}
+				require.NoError(t, hub.Create(t.Context(), old))
+				require.NoError(t, hub.Delete(t.Context(), old))
+			}
+			for range 3 {
+				passOf(t, r, key)
+			}
+			require.Equal(t, []string{"c0000", "c0001"}, believed(t, hub, key))
+			require.NoError(t, hub.Delete(t.Context(), &clusterv1beta2.ManagedClusterSetBinding{
+				ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: setGlobal},
+			}))
+			for range 3 {
+				passOf(t, r, key)
+			}
+			assert.Empty(t, believed(t, hub, key), "no set is bound any more")
+		})
+	}
+}

@@ -1,0 +1,41 @@
+package placement
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/spokelet/spokelet/hub/fleet"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// TestAPlacementThatIsMisconfiguredHalfwaySaysSo: a person edits a Placement twice in a row: the second time, it is misconfigured. What is said of it is that.
+func TestAPlacementThatIsMisconfiguredHalfwaySaysSo(t *testing.T) {
+	for _, clusters := range []int{maxWrites, maxWrites + 10} {
+		hub, r, key := hubOf(t, clusters, interceptor.Funcs{})
+		edit := func(size intstr.IntOrString) {
+			var p clusterv1beta1.Placement
+			require.NoError(t, hub.Get(t.Context(), key, &p))
+			p.Generation++
+			p.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup = size
+			require.NoError(t, hub.Update(t.Context(), &p))
+			passOf(t, r, key)
+		}
+		passOf(t, r, key)
+		edit(intstr.FromString("none"))
+		for range 5 {
+			passOf(t, r, key)
+		}
+		var p clusterv1beta1.Placement
+		var pages clusterv1beta1.PlacementDecisionList
+		require.NoError(t, hub.Get(t.Context(), key, &p))
+		require.NoError(t, hub.List(t.Context(), &pages))
+		d := fleet.NewDecisions(key, &p, reconcile.Pointers(pages.Items), true, noon(), nil)
+		require.Error(t, d.Unfit)
+		assert.ErrorContains(t, d.Unfit, "is misconfigured", "%d clusters", clusters)
+	}
+}
