@@ -40,6 +40,8 @@ type decoration struct {
 	resources []addonv1beta1.ContainerResourceRequirements
 	// authorities are the certificate authorities of the proxy; nil for none.
 	authorities *volume
+	// bytes are those of the environment, and used those that it took in all containers so far, with the authorities.
+	bytes, used int
 }
 
 // decorationOf returns the decoration for a cluster. The error is an addon.InvalidError.
@@ -54,6 +56,7 @@ func decorationOf(in Input, registrations []addonv1alpha1.RegistrationSpec, v *v
 	}
 	d.credentials, d.optional = credentialsOf(registrations, in.AddOn, false), credentialsOf(registrations, in.AddOn, true)
 	if in.Config == nil {
+		d.measure()
 		return d, nil
 	}
 	d.resources = in.Config.Spec.ResourceRequirements
@@ -62,7 +65,19 @@ func decorationOf(in Input, registrations []addonv1alpha1.RegistrationSpec, v *v
 			return nil, fmt.Errorf("encoding the node placement: %w", err)
 		}
 	}
-	return d, d.addProxy(in)
+	err = d.addProxy(in)
+	d.measure()
+	return d, err
+}
+
+// measure counts the bytes of the environment.
+func (d *decoration) measure() {
+	for _, entry := range d.environment {
+		if m, ok := entry.(map[string]any); ok {
+			value, _ := m["value"].(string)
+			d.bytes += len(value)
+		}
+	}
 }
 
 // addProxy adds the proxy settings, each in both spellings.
@@ -146,6 +161,7 @@ func (d *decoration) decorate(
 
 // apply decorates a pod.
 func (d *decoration) apply(p *pod) error {
+	d.used += d.bytes * (len(p.containers) + len(p.inits))
 	for _, container := range p.containers {
 		setEnvironment(container, d.environment, p.keeps)
 	}
@@ -208,11 +224,12 @@ func (r *rendering) authorities(objects []*unstructured.Unstructured) []*unstruc
 		namespaces = append(namespaces, r.decorated...)
 	}
 	var all []*unstructured.Unstructured
+	bundle := string(r.in.Config.Spec.ProxyConfig.CABundle)
 	for i, namespace := range namespaces {
 		u := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap",
 			"metadata": map[string]any{"name": proxyName(r.in.AddOn), "namespace": namespace},
-			"data":     map[string]any{proxyFile: string(r.in.Config.Spec.ProxyConfig.CABundle)},
+			"data":     map[string]any{proxyFile: bundle},
 		}}
 		own := slices.ContainsFunc(objects, func(other *unstructured.Unstructured) bool {
 			return other.GetKind() == "ConfigMap" && other.GetName() == u.GetName() && other.GetNamespace() == namespace
@@ -221,6 +238,7 @@ func (r *rendering) authorities(objects []*unstructured.Unstructured) []*unstruc
 			all = append(all, u)
 		}
 	}
+	r.decoration.used += len(all) * len(bundle)
 	return all
 }
 

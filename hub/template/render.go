@@ -109,6 +109,11 @@ func (c *Compiled) Render(in Input) (addon.Rendering, error) {
 		slices.SortStableFunc(r.problems, func(a, b Problem) int { return a.Manifest - b.Manifest })
 		return addon.Rendering{}, &ProblemsError{Template: c.template.Name, Problems: r.problems, Hint: r.hint()}
 	}
+	if used := maxValues - r.left + r.decoration.used; used > maxValues {
+		return addon.Rendering{}, &addon.InvalidError{Message: fmt.Sprintf("the values of variables and what all containers "+
+			"get, such as the settings of the proxy, take %d bytes in the manifests for this cluster, and may take %d",
+			used, maxValues)}
+	}
 	return addon.Rendering{Objects: objects, ManifestConfigs: options}, nil
 }
 
