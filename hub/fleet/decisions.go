@@ -213,7 +213,7 @@ func (d *Decisions) incompleteness(pages []*clusterv1beta1.PlacementDecision) er
 		return nil
 	}
 	err := d.disagreement(pages)
-	if c := misconfigured(d.Placement); err != nil && c != nil { // That is the cause: nothing is decided until it is mended.
+	if c := misconfigured(d.Placement); err != nil && c != nil { // The cause: nothing is written until it is mended.
 		return fmt.Errorf("placement %s is misconfigured: %s (%w)", d.Key, c.Message, err)
 	}
 	return err

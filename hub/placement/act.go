@@ -17,8 +17,8 @@ import (
 const maxWrites = 50
 
 // act writes the decision slices in the order of the plan, up to maxWrites of those that are there and of those that
-// are made, and reports whether more are left. As many that are refused do not hold up the others. If a slice that gains clusters is not written, those that lose clusters
-// wait.
+// are made, and reports whether more are left. As many that are refused do not hold up the others. If a slice that
+// gains clusters is not written, those that lose clusters wait.
 func (r *Reconciler) act(ctx context.Context, decisionSlices []layout.Slice) (more bool, err error) {
 	var failed []error
 	// Those that are made count apart: a quota may refuse them, which must not hold up the others.

@@ -124,8 +124,8 @@ func InstalledByPlacements(cma *addonv1beta1.ClusterManagementAddOn) bool {
 	return cma.Spec.InstallStrategy.Type == addonv1beta1.AddonInstallStrategyPlacements
 }
 
-// SelectedClusters returns the names of the clusters that a PlacementDecision selects; nil for any other object. One that
-// is being deleted selects nothing any more, however long a finalizer keeps it.
+// SelectedClusters returns the names of the clusters that a PlacementDecision selects; nil for any other object. One
+// that is being deleted selects nothing any more, however long a finalizer keeps it.
 func SelectedClusters(o client.Object) []string {
 	decision, ok := o.(*clusterv1beta1.PlacementDecision)
 	if !ok || decision.DeletionTimestamp != nil {

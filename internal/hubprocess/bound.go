@@ -68,8 +68,8 @@ func boundMeta(o metav1.Object) {
 }
 
 // first returns the labels or annotations of an object for which there is room. Those that reconcilers write onto what
-// tenants write as well have room of their own, so that nobody makes a reconciler miss what it wrote, and write it again
-// and again.
+// tenants write as well have room of their own, so that nobody makes a reconciler miss what it wrote and write it
+// again and again.
 func first(o metav1.Object, all map[string]string) map[string]string {
 	size := 0
 	for key, value := range all {

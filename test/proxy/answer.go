@@ -2,9 +2,10 @@ package proxy
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -22,46 +23,97 @@ const (
 	kept, largest = 4, 4 << 20
 )
 
+// errLost is what a client sees of an answer that is lost.
+var errLost = errors.New("the connection ended before the answer")
+
 // answer is an earlier answer to a list.
 type answer struct {
 	version, kind string
 	body          []byte
 }
 
-// asked is what is lied about a request, for the functions that see its answer.
+// Over returns a transport that lies about what another one answers. client names who sends a request.
+func (l *Liar) Over(to http.RoundTripper, client func(*http.Request) string) http.RoundTripper {
+	return &lying{Liar: l, to: to, client: client}
+}
+
+// lying is a transport that lies.
+type lying struct {
+	*Liar
+
+	to     http.RoundTripper
+	client func(*http.Request) string
+}
+
+// asked is a request and what is lied about it.
 type asked struct {
+	*http.Request
+
+	client string
 	lies   Lies
 	random *rand.Rand
-	// honest is closed when the proxy becomes honest, turn when it lies in another way.
+	// honest is closed when the liar becomes honest, turn when it lies in another way.
 	honest, turn <-chan struct{}
-	// lose is set when the answer is to be lost, list names the request when it is a list whose answer is kept.
-	lose bool
+	// list names the request when it is a list whose answer is kept.
 	list string
 }
 
-type askedKey struct{}
-
-// answer serves one request.
-func (p *Proxy) answer(w http.ResponseWriter, r *http.Request) {
-	a := p.draw(r)
+// RoundTrip implements http.RoundTripper.
+func (l *lying) RoundTrip(r *http.Request) (*http.Response, error) {
+	a := l.draw(r, l.client(r))
 	query := r.URL.Query()
-	isWatch := query.Get("watch") == "true" || query.Get("watch") == "1"
-	switch {
-	case query.Get("sendInitialEvents") != "":
-		refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "lists are not streamed here")
-		return
-	case p.refuses(w, r, a):
-		return
-	case writes(r) && hits(a.random, a.lies.Lose):
-		a.lose = true
-		p.tell("lose")
-	case r.Method == http.MethodGet && !isWatch && query.Get("continue") == "":
-		a.list = user(r) + " " + r.Header.Get("Accept") + " " + unversioned(r)
-		if p.stale(w, r, a) {
-			return
+	if query.Get("sendInitialEvents") != "" {
+		return a.refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "lists are not streamed here"), nil
+	}
+	if refusal := l.refuses(a); refusal != nil {
+		return refusal, nil
+	}
+	lost := writes(r) && hits(a.random, a.lies.Lose)
+	if r.Method == http.MethodGet && !isWatch(r) && query.Get("continue") == "" {
+		a.list = a.client + " " + r.Header.Get("Accept") + " " + unversioned(r)
+		if old := l.stale(a); old != nil {
+			return old, nil
 		}
 	}
-	p.forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), askedKey{}, a)))
+	response, err := l.to.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if lost {
+		l.tell("lose")
+		return nil, errors.Join(errLost, response.Body.Close())
+	}
+	if a.lies.Date != 0 {
+		response.Header.Set("Date", time.Now().Add(a.lies.Date).UTC().Format(http.TimeFormat))
+	}
+	switch {
+	case response.StatusCode != http.StatusOK:
+	case isWatch(r):
+		response.Body = l.stream(r.Context(), response.Body, a)
+	case a.list != "":
+		return response, l.keep(response, a)
+	}
+	return response, nil
+}
+
+// draw draws what is lied about a request.
+func (l *Liar) draw(r *http.Request, client string) *asked {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := client + " " + r.Method + " " + r.URL.Path
+	l.drawn[key]++
+	sum := fnv.New64a()
+	fmt.Fprint(sum, key, l.drawn[key])
+	return &asked{
+		Request: r, client: client, lies: l.lies, honest: l.honest, turn: l.turn,
+		random: rand.New(rand.NewPCG(l.lies.Seed, sum.Sum64())),
+	}
+}
+
+// isWatch reports whether a request begins a watch.
+func isWatch(r *http.Request) bool {
+	watches, err := strconv.ParseBool(r.URL.Query().Get("watch"))
+	return err == nil && watches
 }
 
 // unversioned is the request of a list without what it says about versions.
@@ -72,36 +124,37 @@ func unversioned(r *http.Request) string {
 	return r.URL.Path + "?" + query.Encode()
 }
 
-// refuses answers a request with an error, and the next ones of a burst that began.
-func (p *Proxy) refuses(w http.ResponseWriter, r *http.Request, a *asked) bool {
-	who := user(r)
-	p.mu.Lock()
-	left := p.bursts[who]
+// refuses returns an error for a request, and for the next ones of a burst that began; nil means an answer.
+func (l *Liar) refuses(a *asked) *http.Response {
+	l.mu.Lock()
+	left := l.bursts[a.client]
 	if left > 0 {
-		p.bursts[who]--
+		l.bursts[a.client]--
 	} else if hits(a.random, a.lies.Refuse/longestBurst*2) {
 		left = 1 + a.random.IntN(longestBurst)
-		p.bursts[who] = left - 1
+		l.bursts[a.client] = left - 1
 	}
-	p.mu.Unlock()
+	l.mu.Unlock()
 	if left == 0 {
-		return false
+		return nil
 	}
-	p.tell("refuse")
+	l.tell("refuse")
 	switch a.random.IntN(3) {
 	case 0:
-		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests")
+		response := a.refuse(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests")
+		if a.lies.RetryAfter > 0 {
+			response.Header.Set("Retry-After", strconv.Itoa(a.lies.RetryAfter))
+		}
+		return response
 	case 1:
-		refuse(w, http.StatusInternalServerError, metav1.StatusReasonInternalError, "etcdserver: leader changed")
-	default:
-		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "the API server is overloaded")
+		return a.refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError, "etcdserver: leader changed")
 	}
-	return true
+	return a.refuse(
+		http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "the API server is overloaded")
 }
 
-// refuse answers with an error as an API server does.
-func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
+// refuse returns an error as that of an API server.
+func (a *asked) refuse(code int, reason metav1.StatusReason, message string) *http.Response {
 	status := metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
 		Message: message, Reason: reason, Code: int32(code),
@@ -110,34 +163,42 @@ func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message
 	if err != nil {
 		panic(err) // a Status can be encoded
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	_, _ = w.Write(body)
+	return a.respond(code, "application/json", body)
 }
 
-// stale answers a list with an earlier answer, if the request allows an API server to do so.
-func (p *Proxy) stale(w http.ResponseWriter, r *http.Request, a *asked) bool {
-	query := r.URL.Query()
+// respond returns an answer that no API server gave. A transport has to close the body of the request.
+func (a *asked) respond(code int, kind string, body []byte) *http.Response {
+	if a.Body != nil {
+		_ = a.Body.Close()
+	}
+	return &http.Response{
+		StatusCode: code, Status: strconv.Itoa(code) + " " + http.StatusText(code), Request: a.Request,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {kind}},
+		ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body)),
+	}
+}
+
+// stale returns an earlier answer to a list, if the request allows an API server to give it; nil means a new one.
+func (l *Liar) stale(a *asked) *http.Response {
+	query := a.URL.Query()
 	version := query.Get("resourceVersion")
 	if version == "" || query.Get("resourceVersionMatch") == "Exact" || !hits(a.random, a.lies.Stale) {
-		return false
+		return nil
 	}
-	p.mu.Lock()
+	l.mu.Lock()
 	var may []answer
-	for _, one := range p.lists[a.list] {
+	for _, one := range l.lists[a.list] {
 		if version == "0" || !older(one.version, version) {
 			may = append(may, one)
 		}
 	}
-	p.mu.Unlock()
+	l.mu.Unlock()
 	if len(may) == 0 {
-		return false
+		return nil
 	}
-	p.tell("stale")
+	l.tell("stale")
 	one := may[a.random.IntN(len(may))]
-	w.Header().Set("Content-Type", one.kind)
-	_, _ = w.Write(one.body)
-	return true
+	return a.respond(http.StatusOK, one.kind, one.body)
 }
 
 // older reports whether the version a is older than b.
@@ -146,31 +207,8 @@ func older(a, b string) bool {
 	return err == nil && order < 0
 }
 
-// modify lies about an answer of the API server.
-func (p *Proxy) modify(response *http.Response) error {
-	a, ok := response.Request.Context().Value(askedKey{}).(*asked)
-	if !ok {
-		return nil
-	}
-	if a.lies.Date != 0 {
-		response.Header.Set("Date", time.Now().Add(a.lies.Date).UTC().Format(http.TimeFormat))
-	}
-	query := response.Request.URL.Query()
-	switch {
-	case a.lose:
-		_ = response.Body.Close()
-		panic(http.ErrAbortHandler)
-	case response.StatusCode != http.StatusOK:
-	case query.Get("watch") == "true" || query.Get("watch") == "1":
-		response.Body = p.stream(response.Request.Context(), response.Body, a)
-	case a.list != "":
-		return p.keep(response, a)
-	}
-	return nil
-}
-
 // keep keeps the answer to a list for later.
-func (p *Proxy) keep(response *http.Response, a *asked) error {
+func (l *Liar) keep(response *http.Response, a *asked) error {
 	if response.ContentLength > largest {
 		return nil
 	}
@@ -190,13 +228,13 @@ func (p *Proxy) keep(response *http.Response, a *asked) error {
 	if json.Unmarshal(body, &read) != nil || read.Items == nil || read.Continue != "" || read.ResourceVersion == "" {
 		return nil // not a whole list
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	have := p.lists[a.list]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	have := l.lists[a.list]
 	if len(have) > 0 && have[len(have)-1].version == read.ResourceVersion {
 		return nil
 	}
 	have = append(have, answer{version: read.ResourceVersion, kind: response.Header.Get("Content-Type"), body: body})
-	p.lists[a.list] = have[max(0, len(have)-kept):]
+	l.lists[a.list] = have[max(0, len(have)-kept):]
 	return nil
 }

@@ -2,21 +2,22 @@ package proxy
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
-	"net/http"
 	"sort"
 	"strings"
+	"sync"
 	"time"
 )
 
-// Lies are how often the proxy lies, each between 0 and 1, and how. The zero value is honest.
+// Lies are how often the liar lies, each between 0 and 1, and how. The zero value is honest.
 type Lies struct {
 	// Seed decides which requests are lied about.
 	Seed uint64
 	// Refuse is the share of requests that are refused, Lose that of writes whose answer is lost, Stale that of lists from
 	// a cache that are earlier ones.
 	Refuse, Lose, Stale float64
+	// RetryAfter is when a client is told to try again that asked too often, in seconds; 0 tells it nothing.
+	RetryAfter int
 	// Late, Twice, Expire, Hang and Cut are the shares of watches to which that happens.
 	Late, Twice, Expire, Hang, Cut float64
 	// LateBy is the most that an event is late, HangFor the most that a watch hangs.
@@ -35,7 +36,7 @@ func Draw(seed uint64) Lies {
 		return random.Float64() * most
 	}
 	lies := Lies{
-		Seed: seed, Refuse: some(0.2), Lose: some(0.2), Stale: some(0.8),
+		Seed: seed, RetryAfter: 1, Refuse: some(0.2), Lose: some(0.2), Stale: some(0.8),
 		Late: some(1), Twice: some(1), Expire: some(0.5), Hang: some(0.3), Cut: some(0.5),
 		LateBy: time.Duration(random.IntN(3000)) * time.Millisecond, HangFor: time.Duration(1+random.IntN(10)) * time.Second,
 	}
@@ -65,49 +66,71 @@ func (l Lies) String() string {
 	return fmt.Sprintf("seed %d: %s", l.Seed, strings.Join(parts, ", "))
 }
 
-// Lie lets the proxy lie from now on. It ends all watches, because what a watch shows is drawn when it begins.
-func (p *Proxy) Lie(lies Lies) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lies = lies
-	select {
-	case <-p.honest:
-		p.honest = make(chan struct{})
-	default:
-	}
-	clear(p.drawn)
-	close(p.turn)
-	p.turn = make(chan struct{})
+// Liar lies about an API server to the clients whose requests pass through it. Its methods may be called at any time.
+type Liar struct {
+	mu     sync.Mutex
+	lies   Lies
+	honest chan struct{} // closed while it is honest
+	turn   chan struct{} // closed when the lies change
+	drawn  map[string]int
+	told   map[string]int
+	bursts map[string]int
+	lists  map[string][]answer
 }
 
-// Honest lets the proxy say the truth from now on. What hangs ends, and so does each watch that was lied to.
-func (p *Proxy) Honest() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lies = Lies{}
-	clear(p.bursts)
+// NewLiar returns an honest Liar.
+func NewLiar() *Liar {
+	l := &Liar{
+		honest: make(chan struct{}), turn: make(chan struct{}), drawn: map[string]int{}, told: map[string]int{},
+		bursts: map[string]int{}, lists: map[string][]answer{},
+	}
+	close(l.honest)
+	return l
+}
+
+// Lie lets the liar lie from now on. It ends all watches, because what a watch shows is drawn when it begins.
+func (l *Liar) Lie(lies Lies) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lies = lies
 	select {
-	case <-p.honest:
+	case <-l.honest:
+		l.honest = make(chan struct{})
 	default:
-		close(p.honest)
+	}
+	clear(l.drawn)
+	close(l.turn)
+	l.turn = make(chan struct{})
+}
+
+// Honest lets the liar say the truth from now on. What hangs ends, and so does each watch that was lied to.
+func (l *Liar) Honest() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lies = Lies{}
+	clear(l.bursts)
+	select {
+	case <-l.honest:
+	default:
+		close(l.honest)
 	}
 }
 
-// Told counts the lies since New, by their names.
-func (p *Proxy) Told() map[string]int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// Told counts the lies since NewLiar, by their names.
+func (l *Liar) Told() map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	told := map[string]int{}
-	for name, count := range p.told {
+	for name, count := range l.told {
 		told[name] = count
 	}
 	return told
 }
 
 // Rows are the counts of Told as lines of a table.
-func (p *Proxy) Rows() [][2]string {
+func (l *Liar) Rows() [][2]string {
 	var rows [][2]string
-	for name, count := range p.Told() {
+	for name, count := range l.Told() {
 		rows = append(rows, [2]string{name, fmt.Sprint(count)})
 	}
 	sort.Slice(rows, func(i, j int) bool { return rows[i][0] < rows[j][0] })
@@ -115,24 +138,10 @@ func (p *Proxy) Rows() [][2]string {
 }
 
 // tell counts a lie.
-func (p *Proxy) tell(name string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.told[name]++
-}
-
-// draw draws what is lied about a request.
-func (p *Proxy) draw(r *http.Request) *asked {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	key := user(r) + " " + r.Method + " " + r.URL.Path
-	p.drawn[key]++
-	sum := fnv.New64a()
-	fmt.Fprint(sum, key, p.drawn[key])
-	return &asked{
-		lies: p.lies, honest: p.honest, turn: p.turn,
-		random: rand.New(rand.NewPCG(p.lies.Seed, sum.Sum64())),
-	}
+func (l *Liar) tell(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told[name]++
 }
 
 // hits reports whether something of a share happens.

@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -26,8 +25,10 @@ import (
 // closeGrace is how long Close waits for answers that are on their way.
 const closeGrace = 2 * time.Second
 
-// Proxy is a way to an API server on which everything but its identity may be a lie.
+// Proxy is a way to an API server on which everything but its identity may be a lie. It is honest at first.
 type Proxy struct {
+	*Liar
+
 	// Host is the URL of the proxy.
 	Host string
 
@@ -35,26 +36,12 @@ type Proxy struct {
 	forward *httputil.ReverseProxy
 	server  *http.Server
 	served  chan struct{}
-
-	mu     sync.Mutex
-	lies   Lies
-	honest chan struct{} // closed while the proxy is honest
-	turn   chan struct{} // closed when the lies change
-	drawn  map[string]int
-	told   map[string]int
-	bursts map[string]int
-	lists  map[string][]answer
 }
 
 // New starts an honest proxy before a control plane that was started with Options.FrontProxy. The caller must call
 // Close.
 func New(plane *sandbox.ControlPlane) (*Proxy, error) {
-	p := &Proxy{
-		served: make(chan struct{}), honest: make(chan struct{}), turn: make(chan struct{}),
-		drawn: map[string]int{}, told: map[string]int{},
-		bursts: map[string]int{}, lists: map[string][]answer{},
-	}
-	close(p.honest)
+	p := &Proxy{Liar: NewLiar(), served: make(chan struct{})}
 	var err error
 	if p.target, err = url.Parse(plane.Host); err != nil {
 		return nil, fmt.Errorf("proxying to %s: %w", plane.Host, err)
@@ -76,9 +63,9 @@ func New(plane *sandbox.ControlPlane) (*Proxy, error) {
 		return nil, fmt.Errorf("building the transport of the proxy: %w", err)
 	}
 	p.forward = &httputil.ReverseProxy{
-		Rewrite: p.rewrite, FlushInterval: -1, Transport: byIdentity{front: front, plain: plain},
-		ModifyResponse: p.modify, ErrorLog: log.New(io.Discard, "", 0),
-		// The API server is away: so is the proxy.
+		Rewrite: p.rewrite, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+		Transport: p.Over(byIdentity{front: front, plain: plain}, user),
+		// The API server is away: so is the proxy. So is an answer that is lost.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	return p, p.serve(plane)
@@ -98,7 +85,7 @@ func (p *Proxy) serve(plane *sandbox.ControlPlane) error {
 	}
 	p.Host = "https://" + listener.Addr().String()
 	p.server = &http.Server{
-		Handler: http.HandlerFunc(p.answer), ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0),
+		Handler: p.forward, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0),
 		TLSConfig: &tls.Config{
 			Certificates: []tls.Certificate{certificate}, ClientCAs: clients, ClientAuth: tls.VerifyClientCertIfGiven,
 			MinVersion: tls.VersionTLS12,
@@ -163,10 +150,9 @@ func (b byIdentity) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.plain.RoundTrip(r)
 }
 
-// user names the client of a request, for draws and the memory of lists. A token is named by its end, as it is not
-// decoded here.
+// user names the client of a request that is passed on. A token is named by its end, as it is not decoded here.
 func user(r *http.Request) string {
-	if name := certified(r); name != "" {
+	if name := r.Header.Get("X-Remote-User"); name != "" {
 		return name
 	}
 	token := r.Header.Get("Authorization")

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"net/http"
 	"time"
 )
 
@@ -55,7 +54,7 @@ func (a *asked) write() script {
 }
 
 // stream returns the events of a watch as the client is to see them.
-func (p *Proxy) stream(ctx context.Context, events io.ReadCloser, a *asked) io.ReadCloser {
+func (l *Liar) stream(ctx context.Context, events io.ReadCloser, a *asked) io.ReadCloser {
 	s := a.write()
 	ended := context.AfterFunc(ctx, func() { _ = events.Close() })
 	go func() {
@@ -72,7 +71,7 @@ func (p *Proxy) stream(ctx context.Context, events io.ReadCloser, a *asked) io.R
 		"late": s.late > 0, "twice": s.twice, "expire": s.expire, "hang": s.hang >= 0, "cut": s.cut >= 0,
 	} {
 		if happens {
-			p.tell(name)
+			l.tell(name)
 		}
 	}
 	out, in := io.Pipe()
@@ -85,22 +84,22 @@ func (p *Proxy) stream(ctx context.Context, events io.ReadCloser, a *asked) io.R
 }
 
 // play passes events on, and ends with the error with which the client sees the stream end. A watch that was lied to
-// ends when the proxy becomes honest, because its client cannot know what it missed.
+// ends when the liar becomes honest, because its client cannot know what it missed.
 func (s *script) play(ctx context.Context, from io.Reader, to io.Writer) error {
 	lines := make(chan timedLine)
 	go read(ctx, from, lines)
 	for n := 0; ; n++ {
 		if n == s.cut {
-			return http.ErrAbortHandler
+			return io.ErrUnexpectedEOF
 		}
 		if n == s.hang {
 			s.pause(ctx, s.hangs)
-			return http.ErrAbortHandler
+			return io.ErrUnexpectedEOF
 		}
 		var one timedLine
 		select {
 		case <-s.honest:
-			return http.ErrAbortHandler
+			return io.ErrUnexpectedEOF
 		case <-ctx.Done():
 			return ctx.Err()
 		case next, ok := <-lines:
@@ -126,7 +125,7 @@ func (s *script) play(ctx context.Context, from io.Reader, to io.Writer) error {
 	}
 }
 
-// pause waits, but no longer than the proxy lies.
+// pause waits, but no longer than the liar lies.
 func (s *script) pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

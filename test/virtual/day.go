@@ -123,13 +123,23 @@ func (p *play) until(most time.Duration, left func() ([]string, error)) error {
 	}
 }
 
-// mend ends all outages and replaces bad images.
+// links returns the ways of all programs.
+func (p *play) links() []*link {
+	all := []*link{p.way}
+	for _, c := range p.clusters {
+		all = append(all, c.toHub, c.toOwn)
+	}
+	return all
+}
+
+// mend ends all outages and lies, and replaces bad images.
 func (p *play) mend() {
 	p.manager.start(p.ctx)
-	p.way.mend()
+	for _, l := range p.links() {
+		l.honest()
+		l.mend()
+	}
 	for _, c := range p.clusters {
-		c.toHub.mend()
-		c.toOwn.mend()
 		c.agent.start(p.ctx)
 	}
 	for addOn := range p.images {
@@ -165,27 +175,21 @@ const (
 
 // beQuiet looks for writes in a time in which nothing happens.
 func (p *play) beQuiet() {
-	before, certificates := p.written(), p.judge.counted()[certificate]
+	links, certificates := p.links(), p.judge.counted()[certificate]
+	before := make([]map[string]int, len(links))
+	for i, l := range links {
+		before[i] = l.written()
+	}
 	time.Sleep(quietFor)
 	if p.judge.counted()[certificate] > certificates {
 		return // one that is renewed costs writes
 	}
 	p.judge.count(quietSpan)
-	for name, writes := range p.written() {
-		if writes > before[name] {
-			p.judge.violated("quiet: %s wrote %d times in %s in which nothing happened", name, writes-before[name], quietFor)
+	for i, l := range links {
+		if more := l.more(before[i]); len(more) > 0 {
+			p.judge.violated("quiet: %s wrote in %s in which nothing happened: %v", l.name, quietFor, more)
 		}
 	}
-}
-
-// written returns how many requests of each program wrote.
-func (p *play) written() map[string]int {
-	all := map[string]int{"the hub manager": p.way.written()}
-	for _, c := range p.clusters {
-		all["the agent of "+c.Name+" on the hub"] = c.toHub.written()
-		all["the agent of "+c.Name+" on its cluster"] = c.toOwn.written()
-	}
-	return all
 }
 
 // some draws a cluster.

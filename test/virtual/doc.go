@@ -6,7 +6,7 @@
 // to do, and jumps to the next timer when none has. So a day of a fleet takes as long as what happens in it.
 //
 //   - world.go has the hub and the clusters, program.go their programs, which can be stopped and started, and wire.go
-//     the way from a program to an API server, which can be cut.
+//     the way from a program to an API server, which can be cut, and on which answers can be lies (package proxy).
 //   - controllers.go plays what else lives in a real fleet: the signer of certificates, and what runs Deployments.
 //   - objects.go writes what people write: add-ons, placements, labels.
 //   - judge.go watches the API servers and knows what must never happen; calm.go compares everything when all is quiet.

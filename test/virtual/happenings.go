@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/proxy"
 )
 
 // happening is one kind of event in a day.
@@ -32,6 +33,9 @@ func happenings() []happening {
 		{"cluster loses the hub", 12, (*play).cutCluster},
 		{"agent loses its cluster", 6, (*play).cutOwn},
 		{"hub manager loses the hub", 6, (*play).cutManager},
+		{"the hub lies to the hub manager", 6, (*play).lieToManager},
+		{"the hub lies to an agent", 8, (*play).lieToAgent},
+		{"a cluster lies to its agent", 8, (*play).lieOfOwn},
 		{"object deleted by hand", 20, (*play).deleteObject},
 		{"object edited by hand", 20, (*play).editObject},
 		{"cluster selected or not", 15, (*play).toggle},
@@ -50,16 +54,55 @@ func (p *play) badUpgrade() { p.setImage(p.addOn(), p.nextImage(badImage)) }
 
 func (p *play) restartAgent() {
 	c, pause := p.some(), p.between(0, 10*time.Minute)
-	p.judge.disturb(c.Name, time.Now().Add(pause))
-	c.agent.stop()
-	p.later(pause, func() { c.agent.start(p.ctx) })
+	p.restart(c.agent, c.Name, pause, c.toHub, c.toOwn)
 }
 
-func (p *play) restartManager() {
-	pause := p.between(0, 5*time.Minute)
-	p.judge.disturb("", time.Now().Add(pause))
-	p.manager.stop()
-	p.later(pause, func() { p.manager.start(p.ctx) })
+func (p *play) restartManager() { p.restart(p.manager, "", p.between(0, 5*time.Minute), p.way) }
+
+// startTime is more than a program takes to start. One that is stopped before may wait for its own start in a loop of
+// controller-runtime, in which the clock of a bubble stands still.
+const startTime = 30 * time.Second
+
+// restart stops a program for a while. Lies that it was told go on when it starts: an older list is a lie of its own to
+// a program that knows nothing yet.
+func (p *play) restart(one *program, cluster string, pause time.Duration, links ...*link) {
+	var lied []*link
+	for _, l := range links {
+		if l.honest() {
+			lied = append(lied, l)
+		}
+	}
+	if len(lied) > 0 {
+		p.judge.disturb(cluster, time.Now().Add(startTime))
+		time.Sleep(startTime)
+	}
+	one.stop()
+	for _, l := range lied {
+		p.lies(cluster, l)
+	}
+	p.judge.disturb(cluster, time.Now().Add(pause))
+	p.later(pause, func() { one.start(p.ctx) })
+}
+
+// lies lets a link lie for a while, in a way of its own.
+func (p *play) lies(cluster string, l *link) {
+	lies, pause := proxy.Draw(p.Uint64()), p.between(time.Second, 20*time.Minute)
+	p.options.Log.Info("lies begin", "cluster", cluster, "lies", lies.String(), "for", pause)
+	p.judge.disturb(cluster, time.Now().Add(pause))
+	l.lie(lies)
+	p.later(pause, func() { l.honest() })
+}
+
+func (p *play) lieToManager() { p.lies("", p.way) }
+
+func (p *play) lieToAgent() {
+	c := p.some()
+	p.lies(c.Name, c.toHub)
+}
+
+func (p *play) lieOfOwn() {
+	c := p.some()
+	p.lies(c.Name, c.toOwn)
 }
 
 // outage cuts a link for a while.

@@ -115,7 +115,7 @@ func TestTheJudgeNoticesWhatMustNotHappen(t *testing.T) {
 // asks sends the same request some times at one instant.
 func asks(times int) func(*judge) {
 	return func(j *judge) {
-		l := newLink(http.NewFileTransport(http.Dir("/nowhere")), j.loops("the agent"))
+		l := newLink("the agent", http.NewFileTransport(http.Dir("/nowhere")), j.loops("the agent"))
 		for range times {
 			request, err := http.NewRequestWithContext(j.world.ctx, http.MethodGet, "http://own/api/v1/nodes/n", http.NoBody)
 			if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -52,8 +53,10 @@ func (p *program) start(ctx context.Context) {
 	}()
 }
 
-// stop ends the program and waits until it is over.
+// stop ends the program and waits until it is over. A queue of controller-runtime that is about to hand out a request
+// when it ends blocks its workers, so nothing may be under way.
 func (p *program) stop() {
+	synctest.Wait()
 	p.mu.Lock()
 	cancel, over := p.cancel, p.over
 	p.cancel = nil

@@ -24,6 +24,8 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/test/proxy"
 )
 
 const (
@@ -178,18 +180,30 @@ func detours(final client.Object) []client.Object {
 	return nil
 }
 
-// wander takes a way to the end that random draws, and tells what it did.
-func (w way) wander(random *rand.Rand) (told []string, err error) {
+// wander takes a way to the end that random draws, and tells what it did. With lies, the hub manager is lied to most of
+// the time.
+func (w way) wander(random *rand.Rand, lies bool) (told []string, err error) {
 	all, start := finals(), time.Now()
 	tell := func(format string, args ...any) {
 		told = append(told, fmt.Sprintf("%s %s", time.Since(start), fmt.Sprintf(format, args...)))
 	}
 	steps := drawSteps(all, random)
 	for len(steps) > 0 {
-		if random.IntN(8) == 0 {
+		again := random.IntN(8) == 0
+		if again {
 			tell("the hub manager starts again")
+			if w.way.honest() {
+				time.Sleep(startTime)
+			}
 			w.manager.stop()
 			time.Sleep(time.Duration(random.IntN(60)) * time.Second)
+		}
+		if lies && (again || random.IntN(3) == 0) {
+			drawn := proxy.Draw(random.Uint64())
+			tell("lies: %s", drawn)
+			w.way.lie(drawn)
+		}
+		if again {
 			startManager(w.World)
 		}
 		open := slices.Sorted(maps.Keys(steps))
@@ -206,7 +220,46 @@ func (w way) wander(random *rand.Rand) (told []string, err error) {
 			time.Sleep(time.Duration(random.Int64N(int64(90 * time.Second))))
 		}
 	}
+	w.way.honest()
 	return told, w.put(all[len(all)-1])
+}
+
+// edit changes images and levels for a while, and starts the hub manager again, while it is lied to all the time. It
+// tells what it did. Nothing of that asks for a deletion.
+func (w way) edit(random *rand.Rand, steps int) (told []string, err error) {
+	others := []client.Object{
+		wayTemplate("v0"), wayTemplate("v1"), config(wayAddOn, "other"), config(edge, "other"), config(ownConfig, "other"),
+	}
+	start := time.Now()
+	tell := func(what string) { told = append(told, fmt.Sprintf("%s %s", time.Since(start), what)) }
+	for range steps {
+		again := random.IntN(5) == 0
+		if again {
+			tell("the hub manager starts again")
+			w.way.honest()
+			time.Sleep(startTime)
+			w.manager.stop()
+		}
+		lies := proxy.Draw(random.Uint64())
+		tell("lies: " + lies.String())
+		w.way.lie(lies)
+		if again {
+			startManager(w.World)
+		}
+		object := others[random.IntN(len(others))]
+		tell(encoded(object))
+		if err := w.put(object); err != nil {
+			return told, err
+		}
+		time.Sleep(time.Duration(random.Int64N(int64(5 * time.Minute))))
+	}
+	w.way.honest()
+	for _, object := range finals() {
+		if err := w.put(object); err != nil {
+			return told, err
+		}
+	}
+	return told, nil
 }
 
 // drawSteps draws what is written of each object, in order: up to two other things, and then what people want in the
@@ -305,7 +358,8 @@ func (w way) write(object client.Object) error {
 
 // settle waits until the state is the one that is wanted, or, for nil, until it does not change any more.
 func (w way) settle(want map[string]string) error {
-	const patience, still = 20 * time.Minute, 10 * time.Minute
+	// An edit explains removals for 15 minutes, after which the hub manager notes that it is over.
+	const patience, still = 40 * time.Minute, 20 * time.Minute
 	before, since := map[string]string{}, time.Now()
 	for end := time.Now().Add(patience); ; time.Sleep(time.Minute) {
 		now, err := w.read()
@@ -362,10 +416,12 @@ func (w way) read() (map[string]string, error) {
 	intents := regexp.MustCompile(`"intent\\":\\"2:[0-9a-f]+`)
 	// A page of a Placement that is made again has another number while the former one goes.
 	pages := regexp.MustCompile(`-decision-\d+|sum [0-9a-f]+`)
+	parts := regexp.MustCompile(`(/decision-group\\*":\\*"[^"]*)/\d+`)
 	read := make(map[string]string, len(all))
 	for name, text := range all {
 		text = intents.ReplaceAllString(instants.ReplaceAllString(named.Replace(text), "then"), "intent")
-		read[pages.ReplaceAllString(name, "-decision")] = pages.ReplaceAllString(text, "-decision")
+		text = parts.ReplaceAllString(pages.ReplaceAllString(text, "-decision"), "$1")
+		read[pages.ReplaceAllString(name, "-decision")] = text
 	}
 	return read, nil
 }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/spokelet/spokelet/test/apiserver"
+	"github.com/spokelet/spokelet/test/proxy"
 )
 
 // errCut is what a client gets whose way to an API server is cut.
@@ -16,13 +19,18 @@ var errCut = errors.New("the network is down")
 
 // link is the way of one program to one API server.
 type link struct {
+	name string
+
 	mu sync.Mutex
 	to http.RoundTripper
+	// liar is nil until the first lie. It knows earlier lists then, which it may answer with at any time.
+	liar  *proxy.Liar
+	lying bool
 	// down is closed while requests fail and is replaced when they no longer do; off tells which.
 	off  bool
 	down chan struct{}
-	// writes counts requests that write, but for leases and Events.
-	writes int
+	// wrote counts requests that write, but for leases and Events, by what they asked for.
+	wrote map[string]int
 	// same counts the requests of one instant by what they ask for. hot is told about one that comes again and again.
 	instant time.Time
 	same    map[string]int
@@ -32,8 +40,8 @@ type link struct {
 // mostAtOnce is how often a program may send the same request at one instant.
 const mostAtOnce = 100
 
-func newLink(to http.RoundTripper, hot func(string)) *link {
-	return &link{to: to, down: make(chan struct{}), hot: hot}
+func newLink(name string, to http.RoundTripper, hot func(string)) *link {
+	return &link{name: name, to: to, down: make(chan struct{}), hot: hot, wrote: map[string]int{}}
 }
 
 // loops reports whether a program sends a request again and again. In a bubble, it would do so for ever.
@@ -71,11 +79,59 @@ func (l *link) mend() {
 	}
 }
 
-// written returns how many requests wrote, but for leases and Events.
-func (l *link) written() int {
+// lie lets answers be lies until it is honest again. What is under way fails, so that no watch shows the truth.
+func (l *link) lie(lies proxy.Lies) {
+	lies.RetryAfter = 0 // a client waits that long with its locks, see router
+	l.mu.Lock()
+	if l.liar == nil {
+		l.liar = proxy.NewLiar()
+	}
+	l.liar.Lie(lies)
+	l.lying = true
+	l.mu.Unlock()
+	l.cut()
+	l.mend()
+}
+
+// honest ends what lie began, and reports whether there were lies.
+func (l *link) honest() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.writes
+	was := l.lying
+	if was {
+		l.liar.Honest()
+		l.lying = false
+	}
+	return was
+}
+
+// told counts the lies.
+func (l *link) told() map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.liar == nil {
+		return nil
+	}
+	return l.liar.Told()
+}
+
+// written counts the requests that wrote, but for leases and Events, by what they asked for.
+func (l *link) written() map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.wrote)
+}
+
+// more returns the requests that were written more often than before.
+func (l *link) more(before map[string]int) []string {
+	var more []string
+	for request, count := range l.written() {
+		if count > before[request] {
+			more = append(more, request)
+		}
+	}
+	slices.Sort(more)
+	return more
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -83,7 +139,10 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	l.mu.Lock()
 	to, off, down, loops := l.to, l.off, l.down, l.loops(r)
 	if isWrite(r) {
-		l.writes++
+		l.wrote[r.Method+" "+r.URL.Path]++
+	}
+	if l.liar != nil {
+		to = l.liar.Over(to, anyProgram)
 	}
 	l.mu.Unlock()
 	if loops {
@@ -112,6 +171,9 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	}()
 	return response, nil
 }
+
+// anyProgram names the client of a link, which is one.
+func anyProgram(*http.Request) string { return "" }
 
 // cutBody is the body of a watch.
 type cutBody struct {

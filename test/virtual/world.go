@@ -138,7 +138,7 @@ func (w *World) addHub() error {
 		return err
 	}
 	user := accountOf(names.NamespaceHub, names.ServiceAccountManager)
-	w.way = newLink(w.hub.Transport(user), w.judge.loops("the hub manager"))
+	w.way = newLink("the hub manager", w.hub.Transport(user), w.judge.loops("the hub manager"))
 	c := hub.DefaultConfig()
 	c.Kubeconfig, c.Namespace, c.HealthAddress, c.LeaderElect = file, names.NamespaceHub, "0", false
 	c.GiveBackMemory = false
@@ -179,8 +179,9 @@ func (w *World) newCluster(name string, kinds []apiserver.Resource) (*Cluster, e
 		return nil, fmt.Errorf("preparing cluster %s: %w", name, err)
 	}
 	user := accountOf(names.NamespaceBootstrap, names.ServiceAccountBootstrap)
-	c.toHub = newLink(w.hub.Transport(user), w.judge.loops(name))
-	c.toOwn = newLink(c.server.Transport(accountOf(names.NamespaceAgent, names.ServiceAccountAgent)), w.judge.loops(name))
+	account := accountOf(names.NamespaceAgent, names.ServiceAccountAgent)
+	c.toHub = newLink("the agent of "+name+" on the hub", w.hub.Transport(user), w.judge.loops(name))
+	c.toOwn = newLink("the agent of "+name+" on its cluster", c.server.Transport(account), w.judge.loops(name))
 	config := agent.DefaultConfig()
 	config.ClusterName, config.Namespace, config.Kubeconfig = name, names.NamespaceAgent, file
 	config.LeaderElect, config.GiveBackMemory = false, false

@@ -88,7 +88,7 @@ func TestTheProxyLies(t *testing.T) {
 	}
 
 	t.Run("refuses in a row", func(t *testing.T) {
-		p.Lie(proxy.Lies{Seed: 1, Refuse: 4})
+		p.Lie(proxy.Lies{Seed: 1, RetryAfter: 1, Refuse: 4})
 		_, err := make1(t, "refused")
 		require.Error(t, err)
 		p.Honest()
