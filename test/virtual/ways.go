@@ -43,6 +43,7 @@ type way struct{ *World }
 func newWay(ctx context.Context, o Options) (way, error) {
 	w, err := New(ctx, o)
 	if err == nil {
+		w.way.remember() // a manager that starts again may see the hub as it was before there was anything
 		startManager(w)
 	}
 	return way{w}, err

@@ -23,7 +23,7 @@ type link struct {
 
 	mu sync.Mutex
 	to http.RoundTripper
-	// liar is nil until the first lie. It knows earlier lists then, which it may answer with at any time.
+	// liar is nil until lists are remembered.
 	liar  *proxy.Liar
 	lying bool
 	// down is closed while requests fail and is replaced when they no longer do; off tells which.
@@ -79,13 +79,20 @@ func (l *link) mend() {
 	}
 }
 
-// lie lets answers be lies until it is honest again. What is under way fails, so that no watch shows the truth.
-func (l *link) lie(lies proxy.Lies) {
-	lies.RetryAfter = 0 // a client waits that long with its locks, see router
+// remember keeps lists from now on, to answer with them later.
+func (l *link) remember() {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.liar == nil {
 		l.liar = proxy.NewLiar()
 	}
+}
+
+// lie lets answers be lies until it is honest again. What is under way fails, so that no watch shows the truth.
+func (l *link) lie(lies proxy.Lies) {
+	lies.RetryAfter = 0 // a client waits that long with its locks, see router
+	l.remember()
+	l.mu.Lock()
 	l.liar.Lie(lies)
 	l.lying = true
 	l.mu.Unlock()
