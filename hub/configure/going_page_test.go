@@ -92,8 +92,7 @@ func TestAnAddOnHearsThatItsPageGoes(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, -1, owner.Index, "no placement selects c2 any more")
 			require.Empty(t, owner.Doubts)
-			time.Sleep(100 * time.Millisecond)
-			assert.Equal(t, 1, q.Len(), "the add-on has a pass")
+			assert.Eventually(t, func() bool { return q.Len() == 1 }, 10*time.Second, 10*time.Millisecond, "the add-on has a pass")
 			assert.NotContains(t, addOn.Labels, names.LabelInstalledBy)
 		})
 	}

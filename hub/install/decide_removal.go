@@ -224,6 +224,8 @@ func (f fleetFacts) settle(r *removals, state *removalState, waits bool) {
 		r.wake = reconcile.Earliest(r.wake, until)
 	case !waits && !f.unfit():
 		state.Intent = f.intent
+	default: // No event need come when that changes: it is the business of a pass only while something is unselected.
+		r.wake = reconcile.Earliest(r.wake, f.now.Add(removalPeriod))
 	}
 }
 

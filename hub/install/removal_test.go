@@ -192,7 +192,9 @@ func TestWhatIsRecordedOnAClusterManagementAddOn(t *testing.T) {
 		f = crowd(5, func(f *fleetFacts) { f.state.Intent = "2:before" })
 		assert.Equal(t, "2:before", state(decideRemovals(f)).Intent, "the removals are not done")
 		f = crowd(0, func(f *fleetFacts) { f.state.Intent, f.placements = "2:before", []*fleet.Decisions{missing().known()} })
-		assert.Equal(t, "2:before", state(decideRemovals(f)).Intent, "nobody knows what follows")
+		r = decideRemovals(f)
+		assert.Equal(t, "2:before", state(r).Intent, "nobody knows what follows")
+		assert.Equal(t, f.now.Add(removalPeriod), r.wake, "it is looked at again, or an edit would explain removals for ever")
 	})
 	t.Run("what was removed lately, when it is much", func(t *testing.T) {
 		f := crowd(0, func(f *fleetFacts) { f.recent = map[string]int{"m": 10} })

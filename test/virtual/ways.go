@@ -225,8 +225,8 @@ func (w way) wander(random *rand.Rand, lies bool) (told []string, err error) {
 	return told, w.put(all[len(all)-1])
 }
 
-// edit changes images and levels for a while, and starts the hub manager again, while it is lied to all the time. It
-// tells what it did. Nothing of that asks for a deletion.
+// edit changes images and levels and replaces Placements for a while, as GitOps does, and starts the hub manager again,
+// while it is lied to all the time. It tells what it did. Nothing of that asks for a deletion.
 func (w way) edit(random *rand.Rand, steps int) (told []string, err error) {
 	others := []client.Object{
 		wayTemplate("v0"), wayTemplate("v1"), config(wayAddOn, "other"), config(edge, "other"), config(ownConfig, "other"),
@@ -251,6 +251,16 @@ func (w way) edit(random *rand.Rand, steps int) (told []string, err error) {
 		tell(encoded(object))
 		if err := w.put(object); err != nil {
 			return told, err
+		}
+		if random.IntN(3) == 0 {
+			name := []string{wayAddOn, edge}[random.IntN(2)]
+			tell("Placement " + name + " is replaced")
+			if err := w.step(wayPlacement(name), nil); err != nil {
+				return told, err
+			}
+			if err := w.put(wayPlacement(name)); err != nil {
+				return told, err
+			}
 		}
 		time.Sleep(time.Duration(random.Int64N(int64(5 * time.Minute))))
 	}
@@ -359,8 +369,9 @@ func (w way) write(object client.Object) error {
 
 // settle waits until the state is the one that is wanted, or, for nil, until it does not change any more.
 func (w way) settle(want map[string]string) error {
-	// An edit explains removals for 15 minutes, after which the hub manager notes that it is over.
-	const patience, still = 40 * time.Minute, 20 * time.Minute
+	// What failed is tried again after 16 minutes at the latest, and an edit explains removals for 15 minutes, after which
+	// the hub manager notes that it is over.
+	const patience, still = 80 * time.Minute, 40 * time.Minute
 	before, since := map[string]string{}, time.Now()
 	for end := time.Now().Add(patience); ; time.Sleep(time.Minute) {
 		now, err := w.read()
@@ -378,6 +389,13 @@ func (w way) settle(want map[string]string) error {
 			return fmt.Errorf("the states differ: %s", difference(want, now))
 		}
 	}
+}
+
+// writes returns what the hub manager writes in a time in which nothing happens.
+func (w way) writes() []string {
+	before := w.way.written()
+	time.Sleep(quietFor)
+	return w.way.more(before)
 }
 
 // read returns everything that the hub manager writes for add-ons, by kind and name. Instants, and what API servers
