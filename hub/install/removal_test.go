@@ -194,7 +194,7 @@ func TestWhatIsRecordedOnAClusterManagementAddOn(t *testing.T) {
 		f = crowd(0, func(f *fleetFacts) { f.state.Intent, f.placements = "2:before", []*fleet.Decisions{missing().known()} })
 		r = decideRemovals(f)
 		assert.Equal(t, "2:before", state(r).Intent, "nobody knows what follows")
-		assert.Equal(t, f.now.Add(removalPeriod), r.wake, "it is looked at again, or an edit would explain removals for ever")
+		assert.Equal(t, f.now.Add(removalPeriod), r.wake, "it is looked at again, or an edit would always explain removals")
 	})
 	t.Run("what was removed lately, when it is much", func(t *testing.T) {
 		f := crowd(0, func(f *fleetFacts) { f.recent = map[string]int{"m": 10} })

@@ -29,8 +29,8 @@ func believed(t *testing.T, hub client.Client, key client.ObjectKey) []string {
 	return d.Names
 }
 
-// TestAClusterThatLeftIsNew: a cluster left, half an hour ago. Its page is still kept by a finalizer of another client. A taint NoSelectIfNew keeps
-// it from coming back.
+// TestAClusterThatLeftIsNew: a cluster left, half an hour ago. Its page is still kept by a finalizer of another
+// client. A taint NoSelectIfNew keeps it from coming back.
 func TestAClusterThatLeftIsNew(t *testing.T) {
 	for sentence, finalizers := range map[string][]string{
 		"its page is gone (control)": nil, "a finalizer keeps its page": {"example.com/backup"},
@@ -65,8 +65,9 @@ func TestAClusterThatLeftIsNew(t *testing.T) {
 	}
 }
 
-// TestAPageThatGoesDoesNotKeepWhatIsUnbound: an earlier version, which asked for no bindings, wrote a page that is being deleted since; a finalizer of another
-// client keeps it. All pages that count were written since. The administrator unbinds the set.
+// TestAPageThatGoesDoesNotKeepWhatIsUnbound: an earlier version, which asked for no bindings, wrote a page that is
+// being deleted since; a finalizer of another client keeps it. All pages that count were written since. The
+// administrator unbinds the set.
 func TestAPageThatGoesDoesNotKeepWhatIsUnbound(t *testing.T) {
 	for sentence, kept := range map[string]bool{"no such page (control)": false, "such a page": true} {
 		t.Run(sentence, func(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// TestAPlacementThatIsMisconfiguredHalfwaySaysSo: a person edits a Placement twice in a row: the second time, it is misconfigured. What is said of it is that.
+// TestAPlacementThatIsMisconfiguredHalfwaySaysSo: a person edits a Placement twice in a row: the second time, it is
+// misconfigured. What is said of it is that.
 func TestAPlacementThatIsMisconfiguredHalfwaySaysSo(t *testing.T) {
 	for _, clusters := range []int{maxWrites, maxWrites + 10} {
 		hub, r, key := hubOf(t, clusters, interceptor.Funcs{})

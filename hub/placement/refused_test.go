@@ -20,7 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// TestPagesWhoseWriteIsRefusedDoNotStarveTheOthers: the API server refuses the writes of fifty pages that are there. The others gain their clusters.
+// TestPagesWhoseWriteIsRefusedDoNotStarveTheOthers: the API server refuses the writes of fifty pages that are there.
+// The others gain their clusters.
 func TestPagesWhoseWriteIsRefusedDoNotStarveTheOthers(t *testing.T) {
 	refuses := false
 	refused := func(o client.Object) error {

@@ -13,8 +13,9 @@ import (
 	"github.com/spokelet/spokelet/hub/template"
 )
 
-// TestAShortTemplateAndAConfigurationTakeLittleMemory: what the manifests of an add-on take for one cluster is bounded, whatever a template and its configuration multiply.
-// The policy of AddOnDeploymentConfigs lets each of the three texts of a proxy have 65,536 characters.
+// TestAShortTemplateAndAConfigurationTakeLittleMemory: what the manifests of an add-on take for one cluster is
+// bounded, whatever a template and its configuration multiply. The policy of AddOnDeploymentConfigs lets each of the
+// three texts of a proxy have 65,536 characters.
 // Shows: hub/values-bounded
 func TestAShortTemplateAndAConfigurationTakeLittleMemory(t *testing.T) {
 	deployment := func(i int) map[string]any {

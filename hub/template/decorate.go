@@ -52,11 +52,10 @@ func decorationOf(in Input, registrations []addonv1alpha1.RegistrationSpec, v *v
 		return nil, err
 	}
 	for _, injected := range v.environment() {
-		d.environment = append(d.environment, envEntry(injected.name, injected.value))
+		d.add(injected.name, injected.value)
 	}
 	d.credentials, d.optional = credentialsOf(registrations, in.AddOn, false), credentialsOf(registrations, in.AddOn, true)
 	if in.Config == nil {
-		d.measure()
 		return d, nil
 	}
 	d.resources = in.Config.Spec.ResourceRequirements
@@ -65,19 +64,13 @@ func decorationOf(in Input, registrations []addonv1alpha1.RegistrationSpec, v *v
 			return nil, fmt.Errorf("encoding the node placement: %w", err)
 		}
 	}
-	err = d.addProxy(in)
-	d.measure()
-	return d, err
+	return d, d.addProxy(in)
 }
 
-// measure counts the bytes of the environment.
-func (d *decoration) measure() {
-	for _, entry := range d.environment {
-		if m, ok := entry.(map[string]any); ok {
-			value, _ := m["value"].(string)
-			d.bytes += len(value)
-		}
-	}
+// add adds a variable to the environment of all containers.
+func (d *decoration) add(name, value string) {
+	d.environment = append(d.environment, envEntry(name, value))
+	d.bytes += len(value)
 }
 
 // addProxy adds the proxy settings, each in both spellings.
@@ -89,8 +82,8 @@ func (d *decoration) addProxy(in Input) error {
 	} {
 		if setting.value != "" {
 			proxied = true
-			d.environment = append(d.environment, envEntry(setting.name, setting.value),
-				envEntry(strings.ToLower(setting.name), setting.value))
+			d.add(setting.name, setting.value)
+			d.add(strings.ToLower(setting.name), setting.value)
 		}
 	}
 	if !utf8.Valid(proxy.CABundle) {
@@ -98,7 +91,7 @@ func (d *decoration) addProxy(in Input) error {
 			"it must be certificates in PEM, encoded in Base64 once", in.Config.Namespace, in.Config.Name)}
 	}
 	if proxied && len(proxy.CABundle) > 0 {
-		d.environment = append(d.environment, envEntry("CA_BUNDLE_FILE_PATH", proxyMount+"/"+proxyFile))
+		d.add("CA_BUNDLE_FILE_PATH", proxyMount+"/"+proxyFile)
 		v := newVolume(proxyVolume, proxyMount, "configMap", map[string]any{"name": proxyName(in.AddOn)})
 		d.authorities = &v
 	}

@@ -109,10 +109,10 @@ func (c *Compiled) Render(in Input) (addon.Rendering, error) {
 		slices.SortStableFunc(r.problems, func(a, b Problem) int { return a.Manifest - b.Manifest })
 		return addon.Rendering{}, &ProblemsError{Template: c.template.Name, Problems: r.problems, Hint: r.hint()}
 	}
-	if used := maxValues - r.left + r.decoration.used; used > maxValues {
+	if r.decoration.used > r.left {
 		return addon.Rendering{}, &addon.InvalidError{Message: fmt.Sprintf("the values of variables and what all containers "+
 			"get, such as the settings of the proxy, take %d bytes in the manifests for this cluster, and may take %d",
-			used, maxValues)}
+			maxValues-r.left+r.decoration.used, maxValues)}
 	}
 	return addon.Rendering{Objects: objects, ManifestConfigs: options}, nil
 }

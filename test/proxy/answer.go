@@ -23,7 +23,7 @@ const (
 	kept, largest = 4, 4 << 20
 )
 
-// errLost is what a client sees of an answer that is lost.
+// errLost is the error that a client gets when its answer is lost.
 var errLost = errors.New("the connection ended before the answer")
 
 // answer is an earlier answer to a list.

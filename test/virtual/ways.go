@@ -56,6 +56,14 @@ func startManager(w *World) {
 	time.Sleep(10 * time.Second)
 }
 
+// stopManager ends the hub manager. Lies end before that, because a manager that starts slowly cannot be stopped.
+func (w way) stopManager() {
+	if w.way.honest() {
+		time.Sleep(startTime)
+	}
+	w.manager.stop()
+}
+
 // finals is what people want in the end, in the order in which a person writes it.
 func finals() []client.Object {
 	all := []client.Object{wayTemplate("v1"), config(wayAddOn, "info"), config(edge, "warn"), config(ownConfig, "debug")}
@@ -193,10 +201,7 @@ func (w way) wander(random *rand.Rand, lies bool) (told []string, err error) {
 		again := random.IntN(8) == 0
 		if again {
 			tell("the hub manager starts again")
-			if w.way.honest() {
-				time.Sleep(startTime)
-			}
-			w.manager.stop()
+			w.stopManager()
 			time.Sleep(time.Duration(random.IntN(60)) * time.Second)
 		}
 		if lies && (again || random.IntN(3) == 0) {
@@ -237,9 +242,7 @@ func (w way) edit(random *rand.Rand, steps int) (told []string, err error) {
 		again := random.IntN(5) == 0
 		if again {
 			tell("the hub manager starts again")
-			w.way.honest()
-			time.Sleep(startTime)
-			w.manager.stop()
+			w.stopManager()
 		}
 		lies := proxy.Draw(random.Uint64())
 		tell("lies: " + lies.String())
