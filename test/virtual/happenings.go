@@ -60,7 +60,8 @@ func (p *play) restartAgent() {
 func (p *play) restartManager() { p.restart(p.manager, "", p.between(0, 5*time.Minute), p.way) }
 
 // startTime is more than a program takes to start, whose reflectors wait up to a minute after an error. One that is
-// stopped before may wait for its own start in a loop of controller-runtime, in which the clock of a bubble stands still.
+// stopped before may wait for its own start in a loop of controller-runtime, in which the clock of a bubble stands
+// still.
 const startTime = 3 * time.Minute
 
 // restart stops a program for a while. Lies that it was told go on when it starts: an older list is a lie of its own to
