@@ -119,27 +119,48 @@ func awaitsKind(manifests []manifest.Manifest, entry workv1.AppliedManifestResou
 // act carries out the steps of a plan rank by rank, several of a rank at a time, and records what was learned.
 func (r *Reconciler) act(ctx context.Context, f *facts, in *input, p *plan, session *executor.Session,
 ) []apply.Result {
-	owner := inventory.OwnerReference(f.applied.Name, f.applied.UID)
 	results := make([]apply.Result, len(p.steps))
 	for _, rank := range p.ranks {
 		group := errgroup.Group{}
 		group.SetLimit(parallel)
 		for _, i := range rank {
 			group.Go(func() error {
-				step := p.steps[i]
-				if defect := reconcile.Contain(ctx, step.Manifest.ID().String(), func() {
-					step = r.checkEscalation(ctx, in, i, step, session)
-					results[i] = r.applier.Apply(ctx, &step, owner, session, f.now)
-				}); defect != nil {
-					results[i] = apply.Panicked(&step, owner, defect, f.now)
-				}
-				r.learn(f.owner, &step, &results[i])
+				results[i] = r.take(ctx, f, in, i, &p.steps[i], session)
 				return nil
 			})
 		}
 		_ = group.Wait()
 	}
 	return results
+}
+
+// take carries out a planned step when there is room for what it decodes, and records what was learned.
+func (r *Reconciler) take(ctx context.Context, f *facts, in *input, i int, planned *apply.Step,
+	session *executor.Session,
+) apply.Result {
+	var result apply.Result
+	step, owner := *planned, inventory.OwnerReference(f.applied.Name, f.applied.UID)
+	act := func(ctx context.Context) {
+		if defect := reconcile.Contain(ctx, step.Manifest.ID().String(), func() {
+			step = r.checkEscalation(ctx, in, i, step, session)
+			result = r.applier.Apply(ctx, &step, owner, session, f.now)
+		}); defect != nil {
+			result = apply.Panicked(&step, owner, defect, f.now)
+		}
+	}
+	if session == nil && !step.Action.Asks() {
+		act(ctx)
+		return result
+	}
+	bytes, err := r.room.Do(ctx, len(step.Raw), step.Known.State.Bytes, act)
+	if err != nil {
+		return apply.Result{Err: err, ReadErr: err}
+	}
+	if result.State != nil && bytes > 0 {
+		result.State.Bytes = bytes
+	}
+	r.learn(f.owner, &step, &result)
+	return result
 }
 
 // learn records the state of an object after a step.

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -68,7 +69,7 @@ func TestAPanicOverOneManifestLeavesItsSiblingsAlone(t *testing.T) {
 	r := acting(t)
 	f := workOf([]byte(configMap("a")), []byte(configMap("bad")), []byte(configMap("b")))
 	f.now, f.applied = epoch, &workv1.AppliedManifestWork{ObjectMeta: metav1.ObjectMeta{Name: "applied", UID: "owner"}}
-	f.manifests = r.readManifests(f)
+	f.manifests = readBy(t, r, f)
 	r.claim(f)
 	in := r.input(f)
 	p := planAll(in)
@@ -112,7 +113,7 @@ func TestAWorkThatIsGoneLeavesNothing(t *testing.T) {
 	r := acting(t)
 	f := workOf([]byte(configMap("a")), []byte(`{"apiVersion":"x.example/v1","kind":"X","metadata":{"name":"x"}}`))
 	f.now, f.applied = epoch, &workv1.AppliedManifestWork{ObjectMeta: metav1.ObjectMeta{Name: "applied", UID: "owner"}}
-	f.manifests = r.readManifests(f)
+	f.manifests = readBy(t, r, f)
 	r.claim(f)
 	in := r.input(f)
 	p := planAll(in)
@@ -172,7 +173,7 @@ func TestAWrongExecutorAppliesNothingAndAsksNobody(t *testing.T) {
 	f.work.Spec.Executor = &workv1.ManifestWorkExecutor{
 		Subject: workv1.ManifestWorkExecutorSubject{Type: "ServiceAccount"},
 	}
-	f.manifests = r.readManifests(f)
+	f.manifests = readBy(t, r, f)
 	in := r.input(f)
 	assert.Nil(t, r.authorize(t.Context(), f, in))
 	step := planStep(in, 0)
@@ -193,4 +194,66 @@ func TestAKindThatIsNotServedIsLookedUpMoreAndMoreRarely(t *testing.T) {
 		f.now = r.awaitKinds(f)
 	}
 	assert.Less(t, lookups, 320, "a definition wakes the work, and only aggregated APIs come without one")
+}
+
+// large answers each request with an object of so many bytes, and counts the requests.
+type large struct{ bytes, requests int }
+
+func (l *large) RoundTrip(*http.Request) (*http.Response, error) {
+	l.requests++
+	answer := httptest.NewRecorder()
+	answer.Header().Set("Content-Type", "application/json")
+	answer.WriteHeader(http.StatusOK)
+	_, err := answer.WriteString(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"ns","uid":"u",` +
+		`"resourceVersion":"1"},"data":{"x":"` + strings.Repeat("y", l.bytes) + `"}}`)
+	result := answer.Result()
+	result.ContentLength = int64(answer.Body.Len())
+	return result, err
+}
+
+func TestALargeObjectIsAskedForTwiceInTheLifeOfAnAgent(t *testing.T) {
+	r := acting(t)
+	server := &large{bytes: 100_000}
+	client, err := spoke.NewClient(&rest.Config{Host: "http://spoke.example"}, &http.Client{Transport: server})
+	require.NoError(t, err)
+	r.applier.Client, r.room = client, spoke.NewRoom()
+	f := workOf([]byte(configMap("a")))
+	f.now, f.applied = epoch, &workv1.AppliedManifestWork{ObjectMeta: metav1.ObjectMeta{Name: "applied", UID: "owner"}}
+	f.manifests = readBy(t, r, f)
+	r.claim(f)
+	for pass, requests := range []int{2, 3} {
+		in := r.input(f)
+		p := planAll(in)
+		p.steps[0].Action = apply.Read
+		results := r.act(t.Context(), f, in, &p, nil)
+		require.NoError(t, results[0].Err)
+		assert.Equal(t, manifest.Present, results[0].Presence)
+		assert.Equal(t, requests, server.requests, "pass %d", pass)
+	}
+	state, _ := r.store.Look(f.owner, f.manifests[0].ID())
+	assert.InDelta(t, server.bytes, state.Bytes, 200)
+}
+
+func TestAStepThatHadNoTurnBeforeTheEndIsNotApplied(t *testing.T) {
+	r := acting(t)
+	r.room = spoke.NewRoom()
+	f := workOf([]byte(strings.Replace(configMap("a"), `{`, `{"data":{"x":"`+strings.Repeat("y", 100_000)+`"},`, 1)))
+	f.now, f.applied = epoch, &workv1.AppliedManifestWork{ObjectMeta: metav1.ObjectMeta{Name: "applied", UID: "owner"}}
+	f.manifests = readBy(t, r, f)
+	r.claim(f)
+	in := r.input(f)
+	p := planAll(in)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	entered, leave := make(chan struct{}), make(chan struct{})
+	go func() {
+		_ = r.room.Decode(context.WithoutCancel(ctx), 2<<20, func() { close(entered); <-leave })
+	}()
+	<-entered
+	defer close(leave)
+	results := r.act(ctx, f, in, &p, nil)
+	require.ErrorIs(t, results[0].Err, context.Canceled)
+	require.Error(t, results[0].ReadErr, "so that it is not taken for an object that is gone")
+	state, _ := r.store.Look(f.owner, f.manifests[0].ID())
+	assert.Zero(t, state.Requested, "nothing was learned")
 }

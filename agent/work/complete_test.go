@@ -60,7 +60,7 @@ func TestWhatIsCompleteIsNotMadeAgainBehindASlowLink(t *testing.T) {
 				pass := func(cached *workv1.ManifestWork) *facts {
 					f := &facts{now: time.Now(), owner: watch.Owner{Name: "w"}, work: cached}
 					f.applied = &workv1.AppliedManifestWork{ObjectMeta: metav1.ObjectMeta{Name: "applied", UID: "owner"}}
-					f.manifests = r.readManifests(f)
+					f.manifests = readBy(t, r, f)
 					require.NoError(t, f.manifests[0].Err)
 					require.True(t, f.manifests[0].Options.Completable())
 					r.claim(f)

@@ -30,9 +30,6 @@ type facts struct {
 	// work and applied are nil when there is none.
 	work    *workv1.ManifestWork
 	applied *workv1.AppliedManifestWork
-	// size is how many bytes of manifests the pass may decode, and crowded reports that the work waits for others first.
-	size    int
-	crowded bool
 	// stale reports that a cache has not seen the last write of this process.
 	stale bool
 	// manifests are those of the work.
@@ -69,9 +66,6 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 	case err != nil:
 		return f, fmt.Errorf("reading the ManifestWork %s: %w", name, err)
 	}
-	if work.DeletionTimestamp == nil && !r.enter(f, bytesOf(work)) {
-		return f, nil
-	}
 	f.work = work
 	f.applied, err = inventory.Read(ctx, r.inventory.Client, r.inventory.Name(name))
 	if err != nil {
@@ -79,14 +73,6 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 	}
 	r.checkLag(f)
 	return f, nil
-}
-
-// enter reports whether a pass may decode manifests of some bytes now.
-func (r *Reconciler) enter(f *facts, bytes int) bool {
-	if f.crowded = !r.crowd.enter(f.owner.Name, bytes); !f.crowded {
-		f.size = bytes
-	}
-	return !f.crowded
 }
 
 // abandoned returns the AppliedManifestWork that was created for a work which vanished before it had a status, if any.
@@ -143,7 +129,7 @@ func (r *Reconciler) checkLag(f *facts) {
 
 // readManifests decodes and maps the manifests of the spec, once per generation; manifests that could not be mapped are
 // mapped again.
-func (r *Reconciler) readManifests(f *facts) []manifest.Manifest {
+func (r *Reconciler) readManifests(ctx context.Context, f *facts) ([]manifest.Manifest, error) {
 	known := r.notes.of(f.owner)
 	spec := &f.work.Spec
 	manifests := slices.Clone(known.manifests)
@@ -151,7 +137,10 @@ func (r *Reconciler) readManifests(f *facts) []manifest.Manifest {
 	if changed {
 		manifests = make([]manifest.Manifest, len(spec.Workload.Manifests))
 		for i := range manifests {
-			manifests[i] = manifest.Parse(i, spec.Workload.Manifests[i].Raw)
+			raw := spec.Workload.Manifests[i].Raw
+			if err := r.room.Decode(ctx, len(raw), func() { manifests[i] = manifest.Parse(i, raw) }); err != nil {
+				return nil, err
+			}
 		}
 	}
 	for i := range manifests {
@@ -166,7 +155,7 @@ func (r *Reconciler) readManifests(f *facts) []manifest.Manifest {
 			n.uid, n.generation, n.manifests = f.work.UID, f.work.Generation, slices.Clone(manifests)
 		})
 	}
-	return manifests
+	return manifests, nil
 }
 
 // usableRules divides condition rules into those that can be evaluated and the reasons why the others cannot.

@@ -48,7 +48,15 @@ func read(t *testing.T, raws ...string) []manifest.Manifest {
 	for i := range raws {
 		bytes[i] = []byte(raws[i])
 	}
-	return lean().readManifests(workOf(bytes...))
+	return readBy(t, lean(), workOf(bytes...))
+}
+
+// readBy has a reconciler read the manifests of a work.
+func readBy(t *testing.T, r *Reconciler, f *facts) []manifest.Manifest {
+	t.Helper()
+	manifests, err := r.readManifests(t.Context(), f)
+	require.NoError(t, err)
+	return manifests
 }
 
 // configMap is the manifest of a ConfigMap in the namespace ns.
@@ -78,10 +86,10 @@ func workOf(raws ...[]byte) *facts {
 // Shows: work/memory
 func TestASpecIsReadOnce(t *testing.T) {
 	r := lean()
-	first := r.readManifests(workOf([]byte(configMap("x"))))
+	first := readBy(t, r, workOf([]byte(configMap("x"))))
 	require.NoError(t, first[0].Err)
 	broken := workOf([]byte("{"))
-	again := r.readManifests(broken)
+	again := readBy(t, r, broken)
 	assert.Equal(t, first, again)
 
 	in := &input{now: epoch, owner: "a", manifests: again, raw: [][]byte{[]byte("{")}, objects: make([]object, 1)}
@@ -98,10 +106,10 @@ func TestASpecIsReadOnce(t *testing.T) {
 	assert.Nil(t, result.State)
 
 	broken.work.Generation = 2
-	require.Error(t, r.readManifests(broken)[0].Err, "a new generation is read")
+	require.Error(t, readBy(t, r, broken)[0].Err, "a new generation is read")
 	other := workOf([]byte("{"))
 	other.work.UID = "another"
-	assert.Error(t, r.readManifests(other)[0].Err, "and so is another work of the same name")
+	assert.Error(t, readBy(t, r, other)[0].Err, "and so is another work of the same name")
 }
 
 // TestTheBytesOfManifestsAreNotKept lets a work go from the cache: what the process remembers of it must not keep its
@@ -112,7 +120,7 @@ func TestTheBytesOfManifestsAreNotKept(t *testing.T) {
 	kept := func() weak.Pointer[byte] {
 		raw := []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"ns"},"data":{"k":"` +
 			strings.Repeat("x", 64<<10) + `"}}`)
-		require.NoError(t, r.readManifests(workOf(raw))[0].Err)
+		require.NoError(t, readBy(t, r, workOf(raw))[0].Err)
 		return weak.Make(&raw[0])
 	}()
 	// What a pass makes of the bytes goes at the next collection, what is referred to stays for ever.

@@ -53,7 +53,7 @@ func backAt(t *testing.T, live int64, has ...string) (*Reconciler, *facts) {
 	r.Hub = stubHub{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(onHub, cluster).Build()}
 	r.Spoke = stubHub{client: spoke}
 	r.inventory = &inventory.Writer{Client: spoke, Live: spoke, HubHash: "hash", AgentID: "agent"}
-	f.manifests = r.readManifests(f)
+	f.manifests = readBy(t, r, f)
 	var err error
 	f.applied, err = inventory.Read(t.Context(), spoke, "hash-w")
 	require.NoError(t, err)
@@ -148,7 +148,7 @@ func TestAnOlderWorkThatHasItsObjectsAgainHoldsNothing(t *testing.T) {
 	require.NoError(t, r.goBack(t.Context(), f))
 	again := workOf([]byte(configMap("a")), []byte(configMap("b")))
 	again.work.Generation = 2 // as after the first edit of a restored hub, and still below what was applied once
-	again.applied, again.now, again.manifests = f.applied, f.now, r.readManifests(again)
+	again.applied, again.now, again.manifests = f.applied, f.now, readBy(t, r, again)
 	require.NoError(t, r.goBack(t.Context(), again))
 	held, err := r.keepsNewer(t.Context(), again)
 	require.NoError(t, err)

@@ -49,7 +49,7 @@ func TestACopyThatKnowsMoreThanTheHubIsNotUsedOnceItsWorkWasEdited(t *testing.T)
 	edited := *f.work
 	edited.Generation = 2
 	f.work = &edited
-	f.manifests = r.readManifests(f)
+	f.manifests = readBy(t, r, f)
 	require.NoError(t, r.recall(t.Context(), f))
 	r.invalidateCopy(f, phaseApply)
 	require.NoError(t, r.record(t.Context(), f, []workv1.AppliedManifestResourceMeta{}))

@@ -19,6 +19,7 @@ import (
 	"github.com/spokelet/spokelet/agent/work/missing"
 	"github.com/spokelet/spokelet/agent/work/offline"
 	"github.com/spokelet/spokelet/agent/work/prune"
+	"github.com/spokelet/spokelet/agent/work/spoke"
 	"github.com/spokelet/spokelet/agent/work/watch"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -95,8 +96,6 @@ type Reconciler struct {
 
 	// parts are built once, by complete.
 	parts
-	// crowd bounds what passes decode at the same time.
-	crowd crowd
 	// absence is nil when nothing is done before the hub has listed its works.
 	absence *absence
 }
@@ -109,9 +108,11 @@ type parts struct {
 	watcher    *watch.Watcher
 	authorizer *executor.Authorizer
 	applier    apply.Applier
-	pruner     prune.Pruner
-	notes      *notes
-	publisher  *publisher
+	// room bounds what passes decode at the same time.
+	room      *spoke.Room
+	pruner    prune.Pruner
+	notes     *notes
+	publisher *publisher
 	// hubMetas patches statuses; nil puts them as a whole.
 	hubMetas metadata.Interface
 	queues   queues
@@ -127,20 +128,14 @@ type queues struct {
 // Reconcile makes one pass over a work.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	f, err := r.observe(ctx, req.Name)
-	if f.crowded {
-		return ctrl.Result{}, nil // its turn comes with a request
-	}
-	defer func() {
-		for _, work := range r.crowd.leave(req.Name, f.size) {
-			r.wake(watch.Owner{Name: work})
-		}
-	}()
 	if err != nil {
 		return reconcile.FromError(err).Settle(f.now)
 	}
 	phase := f.phase()
 	if phase == phaseApply || phase == phaseOffline {
-		f.manifests = r.readManifests(f)
+		if f.manifests, err = r.readManifests(ctx, f); err != nil {
+			return reconcile.FromError(err).Settle(f.now)
+		}
 	}
 	defer func() { r.counts.pass(phase, r.Clock.Since(f.now)) }()
 	if phase == phaseApply {

@@ -141,7 +141,9 @@ func (r *run) finish(res Result) Result {
 // state is what is known of the object after the requests. live is nil when the object does not exist.
 func (r *run) state(ctx context.Context, live *unstructured.Unstructured, err error) watch.State {
 	before, m := &r.step.Known.State, r.step.Manifest
-	after := watch.State{Observed: before.Observed, Requested: r.now, Repairs: r.repairs, Reads: before.Reads}
+	after := watch.State{
+		Observed: before.Observed, Requested: r.now, Repairs: r.repairs, Reads: before.Reads, Bytes: before.Bytes,
+	}
 	failure := manifest.AsFailure(err)
 	if failure != nil || err == nil {
 		after.Applied, after.Feedback = r.request(), feedbackOf(m.Reads, nil)

@@ -36,6 +36,9 @@ const (
 	ServerSideApply Action = "ServerSideApply"
 )
 
+// Asks reports whether the action sends requests.
+func (a Action) Asks() bool { return a == Blocked || a == Frozen || a == Read || a.Writes() }
+
 // Writes reports whether the action may create an object.
 func (a Action) Writes() bool { return a == Create || a == Update || a == ServerSideApply }
 

@@ -1,6 +1,7 @@
 package prune
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,6 +51,8 @@ const (
 type Pruner struct {
 	// Client sends the requests.
 	Client spoke.Client
+	// Room is where the answers of the API server are decoded; nil bounds nothing.
+	Room *spoke.Room
 	// Store has the states of the objects.
 	Store *watch.Store
 	// Mapper maps resources whose version is not served any more.
@@ -122,9 +125,12 @@ func (p *pass) pruneRank(ctx context.Context, rank []workv1.AppliedManifestResou
 			before, _ := p.Store.Look(p.Owner, id)
 			var deletion *watch.Deletion
 			var err error
-			if defect := reconcile.Contain(ctx, id.String(), func() { deletion, err = p.prune(ctx, entry) }); defect != nil {
-				err = defect
-			}
+			_, full := p.Room.Do(ctx, 0, before.Bytes, func(ctx context.Context) {
+				if defect := reconcile.Contain(ctx, id.String(), func() { deletion, err = p.prune(ctx, entry) }); defect != nil {
+					err = defect
+				}
+			})
+			err = cmp.Or(err, full)
 			if err != nil {
 				deletion = p.failed(id, before, err)
 			}
@@ -210,7 +216,7 @@ func (p *pass) pruneLive(ctx context.Context, entry workv1.AppliedManifestResour
 	if err != nil || live == nil {
 		return nil, err
 	}
-	state = watch.State{Observed: state.Observed, Requested: p.Now, Object: watch.ObjectOf(live)}
+	state = watch.State{Observed: state.Observed, Requested: p.Now, Object: watch.ObjectOf(live), Bytes: state.Bytes}
 	if known != nil {
 		state.Deletion = &watch.Deletion{Since: known.Since, Cause: known.Cause}
 	}
@@ -254,6 +260,8 @@ func (p *pass) answered(id manifest.ID, state watch.State, answer spoke.Deletion
 		return nil, err
 	case apierrors.IsNotFound(err):
 		return nil, nil // nil is an answer here
+	case spoke.IsLarger(err):
+		return nil, err // it is asked again
 	case err != nil:
 		p.Count(Failed)
 		return nil, fmt.Errorf("deleting %s: %w", id, err)

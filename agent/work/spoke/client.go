@@ -1,6 +1,7 @@
 package spoke
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -31,7 +32,9 @@ type Client struct {
 func NewClient(config *rest.Config, client *http.Client) (Client, error) {
 	config = dynamic.ConfigFor(config)
 	config.GroupVersion, config.APIPath = nil, "/every-request-has-a-path-of-its-own"
-	requests, err := rest.UnversionedRESTClientForConfigAndClient(config, client)
+	within := *client
+	within.Transport = shares{next: cmp.Or(client.Transport, http.DefaultTransport)}
+	requests, err := rest.UnversionedRESTClientForConfigAndClient(config, &within)
 	if err != nil {
 		return Client{}, fmt.Errorf("building the client of the spoke: %w", err)
 	}

@@ -34,6 +34,9 @@ type State struct {
 	Feedback *Feedback
 	// Repairs limits how often the object is repaired, Reads how often it is read because it changed (apply).
 	Repairs, Reads Limiter
+	// Bytes are those of the largest answer of the API server about the object in the last pass that asked for it; zero
+	// means that none did (work).
+	Bytes int
 	// Observed is the last event before the request; it is older than the response (Store).
 	Observed *Event
 }
