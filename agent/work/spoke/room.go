@@ -44,7 +44,7 @@ func (r *Room) Do(ctx context.Context, manifest, known int, step func(ctx contex
 	}
 	limit := firstAnswer + perByte*manifest
 	if known > 0 {
-		limit = known + known/8 + 1<<10 // it may have grown a little
+		limit = firstAnswer + known + known/8 // it may have grown a little, by its status for example
 	}
 	for {
 		s, err := r.once(ctx, manifest, limit, step)
