@@ -140,7 +140,9 @@ func (r *Reconciler) take(ctx context.Context, f *facts, in *input, i int, plann
 ) apply.Result {
 	var result apply.Result
 	step, owner := *planned, inventory.OwnerReference(f.applied.Name, f.applied.UID)
+	decision := in.objects[i].decision
 	act := func(ctx context.Context) {
+		step, in.objects[i].decision = *planned, decision // nothing of a run that is over counts
 		if defect := reconcile.Contain(ctx, step.Manifest.ID().String(), func() {
 			step = r.checkEscalation(ctx, in, i, step, session)
 			result = r.applier.Apply(ctx, &step, owner, session, f.now)
@@ -148,11 +150,11 @@ func (r *Reconciler) take(ctx context.Context, f *facts, in *input, i int, plann
 			result = apply.Panicked(&step, owner, defect, f.now)
 		}
 	}
-	if session == nil && !step.Action.Asks() {
+	if q := step.Question; !step.Action.Asks() && (session == nil || q == nil || !q.GrantsPermissions()) {
 		act(ctx)
 		return result
 	}
-	bytes, err := r.room.Do(ctx, len(step.Raw), step.Known.State.Bytes, act)
+	bytes, err := f.room.Do(ctx, len(step.Raw), step.Known.State.Bytes, act)
 	if err != nil {
 		return apply.Result{Err: err, ReadErr: err}
 	}
@@ -223,5 +225,7 @@ func (r *Reconciler) awaitKinds(f *facts) time.Time {
 
 // pruneRequest is whose objects are pruned; applied are the UIDs of those that manifests mean.
 func (r *Reconciler) pruneRequest(f *facts, applied map[types.UID]bool) prune.Request {
-	return prune.Request{Owner: f.owner, UID: f.applied.UID, Now: f.now, Orphaned: f.orphans, Applied: applied}
+	return prune.Request{
+		Owner: f.owner, UID: f.applied.UID, Now: f.now, Orphaned: f.orphans, Applied: applied, Room: f.room,
+	}
 }

@@ -216,8 +216,9 @@ func TestALargeObjectIsAskedForTwiceInTheLifeOfAnAgent(t *testing.T) {
 	server := &large{bytes: 100_000}
 	client, err := spoke.NewClient(&rest.Config{Host: "http://spoke.example"}, &http.Client{Transport: server})
 	require.NoError(t, err)
-	r.applier.Client, r.room = client, spoke.NewRoom()
+	r.applier.Client = client
 	f := workOf([]byte(configMap("a")))
+	f.room = spoke.NewRoom()
 	f.now, f.applied = epoch, &workv1.AppliedManifestWork{ObjectMeta: metav1.ObjectMeta{Name: "applied", UID: "owner"}}
 	f.manifests = readBy(t, r, f)
 	r.claim(f)
@@ -236,8 +237,8 @@ func TestALargeObjectIsAskedForTwiceInTheLifeOfAnAgent(t *testing.T) {
 
 func TestAStepThatHadNoTurnBeforeTheEndIsNotApplied(t *testing.T) {
 	r := acting(t)
-	r.room = spoke.NewRoom()
 	f := workOf([]byte(strings.Replace(configMap("a"), `{`, `{"data":{"x":"`+strings.Repeat("y", 100_000)+`"},`, 1)))
+	f.room = spoke.NewRoom()
 	f.now, f.applied = epoch, &workv1.AppliedManifestWork{ObjectMeta: metav1.ObjectMeta{Name: "applied", UID: "owner"}}
 	f.manifests = readBy(t, r, f)
 	r.claim(f)
@@ -247,7 +248,7 @@ func TestAStepThatHadNoTurnBeforeTheEndIsNotApplied(t *testing.T) {
 	cancel()
 	entered, leave := make(chan struct{}), make(chan struct{})
 	go func() {
-		_ = r.room.Decode(context.WithoutCancel(ctx), 2<<20, func() { close(entered); <-leave })
+		_ = f.room.Decode(context.WithoutCancel(ctx), 2<<20, func() { close(entered); <-leave })
 	}()
 	<-entered
 	defer close(leave)
@@ -256,4 +257,19 @@ func TestAStepThatHadNoTurnBeforeTheEndIsNotApplied(t *testing.T) {
 	require.Error(t, results[0].ReadErr, "so that it is not taken for an object that is gone")
 	state, _ := r.store.Look(f.owner, f.manifests[0].ID())
 	assert.Zero(t, state.Requested, "nothing was learned")
+}
+
+func TestAStepThatSendsNothingWaitsForNobody(t *testing.T) {
+	r := acting(t)
+	f := workOf([]byte(strings.Replace(configMap("a"), `{`, `{"data":{"x":"`+strings.Repeat("y", 100_000)+`"},`, 1)))
+	f.now, f.applied = epoch, &workv1.AppliedManifestWork{ObjectMeta: metav1.ObjectMeta{Name: "applied", UID: "owner"}}
+	f.room = spoke.NewRoom()
+	f.manifests = readBy(t, r, f)
+	r.claim(f)
+	in := r.input(f)
+	p := planAll(in)
+	p.steps[0].Action = apply.Skip
+	require.NoError(t, f.room.Decode(t.Context(), 2<<20, func() {
+		r.act(t.Context(), f, in, &p, &executor.Session{})
+	}))
 }

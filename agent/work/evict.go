@@ -82,7 +82,7 @@ func (e *evictor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	if req.Name == "" {
 		return e.look(ctx).Settle(e.Clock.Now())
 	}
-	f := &facts{now: e.Clock.Now(), owner: watch.Owner{Applied: true, Name: req.Name}}
+	f := &facts{now: e.Clock.Now(), owner: watch.Owner{Applied: true, Name: req.Name}, room: e.room.Pass()}
 	var err error
 	if f.applied, err = inventory.Read(ctx, e.inventory.Client, req.Name); err != nil {
 		return reconcile.FromError(err).Settle(f.now)

@@ -18,6 +18,7 @@ import (
 	"github.com/spokelet/spokelet/agent/work/inventory"
 	"github.com/spokelet/spokelet/agent/work/manifest"
 	"github.com/spokelet/spokelet/agent/work/offline"
+	"github.com/spokelet/spokelet/agent/work/spoke"
 	"github.com/spokelet/spokelet/agent/work/status"
 	"github.com/spokelet/spokelet/agent/work/watch"
 )
@@ -27,6 +28,10 @@ import (
 type facts struct {
 	now   time.Time
 	owner watch.Owner
+	// room is where the pass decodes objects; nil bounds nothing.
+	room *spoke.Room
+	// large reports that the pass is one over a large work, and crowded that the work waits for others first.
+	large, crowded bool
 	// work and applied are nil when there is none.
 	work    *workv1.ManifestWork
 	applied *workv1.AppliedManifestWork
@@ -53,7 +58,7 @@ func (f *facts) orphans(id manifest.ID) bool {
 
 // observe collects the facts about a work.
 func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
-	f := &facts{now: r.Clock.Now(), owner: watch.Owner{Name: name}}
+	f := &facts{now: r.Clock.Now(), owner: watch.Owner{Name: name}, room: r.room.Pass()}
 	if r.offline() {
 		return r.observeOffline(ctx, f)
 	}
@@ -66,6 +71,9 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 	case err != nil:
 		return f, fmt.Errorf("reading the ManifestWork %s: %w", name, err)
 	}
+	if work.DeletionTimestamp == nil && !r.enter(f, isLarge(work)) {
+		return f, nil
+	}
 	f.work = work
 	f.applied, err = inventory.Read(ctx, r.inventory.Client, r.inventory.Name(name))
 	if err != nil {
@@ -73,6 +81,13 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 	}
 	r.checkLag(f)
 	return f, nil
+}
+
+// enter reports whether the work may have its pass now.
+func (r *Reconciler) enter(f *facts, large bool) bool {
+	f.crowded = !r.turns.enter(f.owner.Name, large)
+	f.large = large && !f.crowded
+	return !f.crowded
 }
 
 // abandoned returns the AppliedManifestWork that was created for a work which vanished before it had a status, if any.
@@ -138,12 +153,15 @@ func (r *Reconciler) readManifests(ctx context.Context, f *facts) ([]manifest.Ma
 		manifests = make([]manifest.Manifest, len(spec.Workload.Manifests))
 		for i := range manifests {
 			raw := spec.Workload.Manifests[i].Raw
-			if err := r.room.Decode(ctx, len(raw), func() { manifests[i] = manifest.Parse(i, raw) }); err != nil {
+			if err := f.room.Decode(ctx, len(raw), func() { manifests[i] = manifest.Parse(i, raw) }); err != nil {
 				return nil, err
 			}
 		}
 	}
 	for i := range manifests {
+		if err := ctx.Err(); err != nil {
+			return nil, err // each kind that is not served may be a request
+		}
 		if manifests[i].Retriable() {
 			manifests[i].Resolve(r.mapper, spec, usableRules)
 			changed = true

@@ -108,9 +108,13 @@ func (r *Reconciler) awaitHub(ctx context.Context, queue workqueue.TypedRateLimi
 // work in the facts, which says nothing about whether it exists.
 func (r *Reconciler) observeOffline(ctx context.Context, f *facts) (*facts, error) {
 	f.offline = true
+	size := r.Cache.Size(f.owner.Name)
+	if !r.enter(f, size > largeWork) {
+		return f, nil
+	}
 	var known *offline.Copy
 	var err error
-	if full := r.room.Decode(ctx, r.Cache.Size(f.owner.Name), func() {
+	if full := f.room.Decode(ctx, size, func() {
 		known, err = r.Cache.Load(ctx, f.owner.Name)
 	}); full != nil {
 		return f, full

@@ -96,6 +96,8 @@ type Reconciler struct {
 
 	// parts are built once, by complete.
 	parts
+	// turns leave workers to small works.
+	turns turns
 	// absence is nil when nothing is done before the hub has listed its works.
 	absence *absence
 }
@@ -128,6 +130,14 @@ type queues struct {
 // Reconcile makes one pass over a work.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	f, err := r.observe(ctx, req.Name)
+	if f.crowded {
+		return ctrl.Result{}, nil // its turn comes with a request
+	}
+	defer func() {
+		for _, work := range r.turns.leave(req.Name, f.large) {
+			r.wake(watch.Owner{Name: work})
+		}
+	}()
 	if err != nil {
 		return reconcile.FromError(err).Settle(f.now)
 	}

@@ -152,9 +152,9 @@ func (r *Reconciler) complete() error {
 	}
 	store, watcher := watch.NewWatcher(metas, r.MaxWatches, r.Relist, r.wake)
 	r.applier = apply.Applier{Client: objects, Feedback: feedback.New(r.RawFeedback, r.MaxJSONRawLength)}
-	r.room = spoke.NewRoom()
+	r.room, r.turns.most = spoke.NewRoom(), max(1, r.Workers/2)
 	r.pruner = prune.Pruner{
-		Client: objects, Room: r.room, Store: store, Mapper: r.mapper, Count: r.counts.deletion, Timeout: r.DeletionTimeout,
+		Client: objects, Store: store, Mapper: r.mapper, Count: r.counts.deletion, Timeout: r.DeletionTimeout,
 	}
 	r.notes = newNotes()
 	r.store, r.watcher = store, watcher

@@ -76,6 +76,11 @@ func TestAnAddOnHearsThatItsPageGoes(t *testing.T) {
 				require.NoError(t, hub.Get(t.Context(), at, &newer))
 				require.NotNil(t, newer.DeletionTimestamp)
 				c.addOnsOfDecision().Update(t.Context(), event.UpdateEvent{ObjectOld: &older, ObjectNew: &newer}, q)
+				// Our placement has decided without it.
+				older, newer = newer, *newer.DeepCopy()
+				newer.Status.Decisions = nil
+				require.NoError(t, hub.Update(t.Context(), &newer))
+				c.addOnsOfDecision().Update(t.Context(), event.UpdateEvent{ObjectOld: &older, ObjectNew: &newer}, q)
 				c.wakesAwaiting(placementOfDecision).Update(t.Context(), event.UpdateEvent{ObjectOld: &older, ObjectNew: &newer}, q)
 			}
 			var was clusterv1beta1.Placement

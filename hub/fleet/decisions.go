@@ -77,8 +77,10 @@ func NewDecisions(
 ) *Decisions {
 	slices.SortFunc(pages, byName)
 	own = own && placement != nil && !isScheduledByOthers(placement)
-	// A finalizer may keep a page that its controller deleted; it says nothing any more, see addonapi.SelectedClusters.
-	pages = slices.DeleteFunc(pages, func(p *clusterv1beta1.PlacementDecision) bool { return p.DeletionTimestamp != nil })
+	written := lastWritten(pages)
+	if own {
+		pages = slices.DeleteFunc(pages, IsOver)
+	}
 	content := contentOf(pages)
 	state, said := versionOf(placement, pages), ""
 	if placement != nil {
@@ -95,7 +97,7 @@ func NewDecisions(
 	}
 	d := &Decisions{
 		Key: key, Placement: placement, state: state, said: said, content: content, since: now, period: FailoverPeriod,
-		Groups: map[string]Group{}, moved: fmt.Errorf("the decisions of placement %s were changed a moment ago", key),
+		Groups: map[string]Group{}, Written: written, moved: fmt.Errorf("the decisions of placement %s were changed a moment ago", key),
 	}
 	switch {
 	case before == nil: // A first look is no decision.
@@ -112,9 +114,6 @@ func NewDecisions(
 		for _, decision := range page.Status.Decisions {
 			d.Groups[decision.ClusterName] = of
 		}
-		if at := LastWritten(page); at.After(d.Written) {
-			d.Written = at
-		}
 	}
 	d.Names = slices.Sorted(maps.Keys(d.Groups))
 	d.Own = own
@@ -129,6 +128,23 @@ func NewDecisions(
 		d.period = QuietPeriod
 	}
 	return d
+}
+
+// IsOver reports whether a PlacementDecision is being deleted, and empty: our placement decided without it, and a
+// finalizer of another client keeps it.
+func IsOver(page *clusterv1beta1.PlacementDecision) bool {
+	return page.DeletionTimestamp != nil && len(page.Status.Decisions) == 0
+}
+
+// lastWritten returns when any of some PlacementDecisions was last written.
+func lastWritten(pages []*clusterv1beta1.PlacementDecision) time.Time {
+	var last time.Time
+	for _, page := range pages {
+		if at := LastWritten(page); at.After(last) {
+			last = at
+		}
+	}
+	return last
 }
 
 // groupOf returns the decision group of a PlacementDecision.
@@ -205,15 +221,20 @@ func (d *Decisions) incompleteness(pages []*clusterv1beta1.PlacementDecision) er
 	case d.Own && mark != nil && mark.Message == contentOf(pages):
 		return nil
 	case d.Own && mark != nil:
-		return fmt.Errorf("placement %s is writing its PlacementDecisions: they are not those that it decided", d.Key)
+		return d.orMisconfigured(
+			fmt.Errorf("placement %s is writing its PlacementDecisions: they are not those that it decided", d.Key))
 	case d.Own && misconfigured(d.Placement) == nil, len(d.Groups) == 0 && isSilent(d.Placement):
 		return fmt.Errorf("placement %s has not decided yet; remove it from spec.installStrategy.placements to uninstall "+
 			"what it selected", d.Key)
 	case isSilent(d.Placement), isScheduledByOthers(d.Placement):
 		return nil
 	}
-	err := d.disagreement(pages)
-	if c := misconfigured(d.Placement); err != nil && c != nil { // The cause: nothing is written until it is mended.
+	return d.orMisconfigured(d.disagreement(pages))
+}
+
+// orMisconfigured adds the cause to an error about pages, where there is one: nothing is written until it is mended.
+func (d *Decisions) orMisconfigured(err error) error {
+	if c := misconfigured(d.Placement); err != nil && c != nil {
 		return fmt.Errorf("placement %s is misconfigured: %s (%w)", d.Key, c.Message, err)
 	}
 	return err

@@ -71,15 +71,20 @@ func TestAPlacementThatStaysAwayHoldsUpNobodyForever(t *testing.T) {
 	require.NoError(t, uncertain())
 }
 
-func TestAPageThatAnotherClientKeepsSaysNothing(t *testing.T) {
-	kept := func(s *scene) {
-		stray := pageOf(9, "z")
-		stray.DeletionTimestamp = new(metav1.NewTime(noon()))
-		s.pages = append(s.pages, stray)
+func TestAPageThatIsKeptSaysNothingWhenItIsEmpty(t *testing.T) {
+	kept := func(clusters ...string) func(*scene) {
+		return func(s *scene) {
+			stray := pageOf(9, clusters...)
+			stray.DeletionTimestamp = new(metav1.NewTime(noon()))
+			s.pages = append(s.pages, stray)
+		}
 	}
-	d := decided([]string{"a"}).but(ours, kept).known()
+	d := decided([]string{"a"}).but(ours, kept()).known()
 	require.NoError(t, d.Incomplete)
 	assert.Equal(t, []string{"a"}, d.Names)
-	d = decided([]string{"a"}).but(ours, kept, scheduled).known()
-	assert.Equal(t, []string{"a"}, d.Names, "nor does one that another controller deletes")
+	d = decided([]string{"a"}).but(ours, kept("z")).known()
+	require.Error(t, d.Incomplete, "our placement has not decided without it yet")
+	assert.Equal(t, []string{"a", "z"}, d.Names)
+	d = decided([]string{"a"}).but(ours, kept("z"), scheduled).known()
+	assert.Equal(t, []string{"a", "z"}, d.Names, "another controller goes on writing it")
 }

@@ -190,9 +190,19 @@ func (h *pagesHub) gone(name string) {
 	h.r.ofDecision().DeleteFunc(h.Context(), event.DeleteEvent{Object: page}, h.q)
 }
 
-// decide writes that our Placement decided for c1 alone.
+// decide writes that our Placement decided for c1 alone. It empties a page that is kept.
 func (h *pagesHub) decide() {
 	h.Helper()
+	var pages clusterv1beta1.PlacementDecisionList
+	require.NoError(h, h.List(h.Context(), &pages))
+	for i := range pages.Items {
+		if older := &pages.Items[i]; older.DeletionTimestamp != nil {
+			newer := older.DeepCopy()
+			newer.Status.Decisions = nil
+			require.NoError(h, h.Update(h.Context(), newer))
+			h.r.ofDecision().UpdateFunc(h.Context(), event.UpdateEvent{ObjectOld: older, ObjectNew: newer}, h.q)
+		}
+	}
 	var p clusterv1beta1.Placement
 	require.NoError(h, h.Get(h.Context(), types.NamespacedName{Namespace: "ns", Name: "p"}, &p))
 	older := p.DeepCopy()

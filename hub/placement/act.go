@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,10 +19,12 @@ import (
 const maxWrites = 50
 
 // act writes the decision slices in the order of the plan, up to maxWrites of those that are there and of those that
-// are made, and reports whether more are left. As many that are refused do not hold up the others. If a slice that
-// gains clusters is not written, those that lose clusters wait.
-func (r *Reconciler) act(ctx context.Context, decisionSlices []layout.Slice) (more bool, err error) {
+// are made, and reports whether more are left. As many that are refused do not hold up the others, and a pass begins
+// behind the one that was refused last. If a slice that gains clusters is not written, those that lose clusters wait.
+func (r *Reconciler) act(ctx context.Context, key types.NamespacedName, decisionSlices []layout.Slice,
+) (more bool, err error) {
 	var failed []error
+	decisionSlices, refused := behind(decisionSlices, r.memory.refusedLast(key)), ""
 	// Those that are made count apart: a quota may refuse them, which must not hold up the others.
 	written := map[bool]int{}
 	for _, p := range decisionSlices {
@@ -33,17 +37,34 @@ func (r *Reconciler) act(ctx context.Context, decisionSlices []layout.Slice) (mo
 			continue
 		}
 		if err := r.write(ctx, p); err != nil {
-			failed = append(failed, err)
+			failed, refused = append(failed, err), p.Name()
 			if len(failed) <= maxWrites {
 				continue
 			}
 		}
 		written[made]++
 	}
+	r.memory.refuse(key, refused)
 	return more, errors.Join(failed...)
 }
 
+// behind returns slices in another order: those that gain clusters begin behind the one of a name, where there is one.
+func behind(all []layout.Slice, name string) []layout.Slice {
+	at := slices.IndexFunc(all, func(p layout.Slice) bool { return p.Gains && p.Name() == name })
+	if at < 0 {
+		return all
+	}
+	gains := slices.IndexFunc(all, func(p layout.Slice) bool { return !p.Gains })
+	if gains < 0 {
+		gains = len(all)
+	}
+	return slices.Concat(all[at+1:gains], all[:at+1], all[gains:])
+}
+
 func (r *Reconciler) write(ctx context.Context, p layout.Slice) error {
+	if p.Kept() {
+		return r.writeDecisions(ctx, p.Have, p.Have, []clusterv1beta1.ClusterDecision{})
+	}
 	if p.Want == nil {
 		uid := p.Have.UID
 		err := r.Client.Delete(ctx, p.Have, client.Preconditions{UID: &uid})

@@ -10,6 +10,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/clustersets"
 	"github.com/spokelet/spokelet/internal/names"
@@ -112,7 +113,7 @@ func grandfathered(f facts) bool {
 	}
 	return slices.ContainsFunc(f.decisionSlices, func(decisionSlice *clusterv1beta1.PlacementDecision) bool {
 		_, ours := decisionSlice.Annotations[names.AnnotationStickyPages]
-		return ours && decisionSlice.DeletionTimestamp == nil &&
+		return ours && !fleet.IsOver(decisionSlice) &&
 			decisionSlice.Annotations[names.AnnotationSetBindings] != names.SetBindingsHonoured
 	})
 }

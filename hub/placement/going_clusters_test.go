@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/spokelet/spokelet/hub/fleet"
+	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -95,4 +97,95 @@ func TestAPageThatGoesDoesNotKeepWhatIsUnbound(t *testing.T) {
 			assert.Empty(t, believed(t, hub, key), "no set is bound any more")
 		})
 	}
+}
+
+// begin deletes all pages in the foreground, which takes two steps.
+func begin(t *testing.T, hub client.Client) {
+	t.Helper()
+	var pages clusterv1beta1.PlacementDecisionList
+	require.NoError(t, hub.List(t.Context(), &pages))
+	for i := range pages.Items {
+		pages.Items[i].Finalizers = []string{"foregroundDeletion"}
+		require.NoError(t, hub.Update(t.Context(), &pages.Items[i]))
+		require.NoError(t, hub.Delete(t.Context(), &pages.Items[i]))
+	}
+}
+
+// Somebody deletes a page in the foreground (kubectl delete --cascade=foreground, Argo CD). The selection stays: a taint
+// NoSelectIfNew does not count for a cluster that is selected already.
+func TestAPageDeletedInTwoStepsKeepsATaintedCluster(t *testing.T) {
+	hub, r, key := hubOf(t, 2, interceptor.Funcs{})
+	passOf(t, r, key)
+	var c clusterv1.ManagedCluster
+	require.NoError(t, hub.Get(t.Context(), client.ObjectKey{Name: "c0001"}, &c))
+	c.Spec.Taints = []clusterv1.Taint{{Key: "x", Effect: clusterv1.TaintEffectNoSelectIfNew}}
+	require.NoError(t, hub.Update(t.Context(), &c))
+	passOf(t, r, key)
+	require.Equal(t, []string{"c0000", "c0001"}, believed(t, hub, key))
+	begin(t, hub)
+	for range 3 {
+		passOf(t, r, key)
+	}
+	assert.Equal(t, []string{"c0000", "c0001"}, believed(t, hub, key))
+}
+
+// The same with numberOfClusters: clusters that came later have names that come first.
+func TestAPageDeletedInTwoStepsKeepsItsClustersOfANumber(t *testing.T) {
+	hub, r, key := hubOf(t, 2, interceptor.Funcs{})
+	var p clusterv1beta1.Placement
+	require.NoError(t, hub.Get(t.Context(), key, &p))
+	p.Generation, p.Spec.NumberOfClusters = p.Generation+1, new(int32(2))
+	require.NoError(t, hub.Update(t.Context(), &p))
+	passOf(t, r, key)
+	for i := range 2 {
+		of := &clusterv1.ManagedCluster{}
+		of.Name, of.Spec.HubAcceptsClient = fmt.Sprintf("a%04d", i), true
+		require.NoError(t, hub.Create(t.Context(), of))
+	}
+	passOf(t, r, key)
+	require.Equal(t, []string{"c0000", "c0001"}, believed(t, hub, key))
+	begin(t, hub)
+	for range 3 {
+		passOf(t, r, key)
+	}
+	assert.Equal(t, []string{"c0000", "c0001"}, believed(t, hub, key))
+}
+
+// An earlier version selected clusters without a binding; somebody deletes its page in the foreground.
+func TestAPageOfAnEarlierVersionDeletedInTwoSteps(t *testing.T) {
+	hub, r, key := hubOf(t, 2, interceptor.Funcs{})
+	passOf(t, r, key)
+	var pages clusterv1beta1.PlacementDecisionList
+	require.NoError(t, hub.List(t.Context(), &pages))
+	for i := range pages.Items {
+		delete(pages.Items[i].Annotations, names.AnnotationSetBindings)
+		require.NoError(t, hub.Update(t.Context(), &pages.Items[i]))
+	}
+	require.NoError(t, hub.Delete(t.Context(), &clusterv1beta2.ManagedClusterSetBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: setGlobal},
+	}))
+	passOf(t, r, key)
+	require.Equal(t, []string{"c0000", "c0001"}, believed(t, hub, key))
+	begin(t, hub)
+	for range 3 {
+		passOf(t, r, key)
+	}
+	assert.Equal(t, []string{"c0000", "c0001"}, believed(t, hub, key))
+}
+
+// Unknown never deletes anything: a selected cluster cannot be decoded, and somebody deletes its page in the foreground.
+func TestAPageDeletedInTwoStepsKeepsAnUnknownCluster(t *testing.T) {
+	hub, r, key := hubOf(t, 2, interceptor.Funcs{})
+	passOf(t, r, key)
+	var c clusterv1.ManagedCluster
+	require.NoError(t, hub.Get(t.Context(), client.ObjectKey{Name: "c0001"}, &c))
+	decode.Mark(&c, "a number is too large")
+	require.NoError(t, hub.Update(t.Context(), &c))
+	passOf(t, r, key)
+	require.Equal(t, []string{"c0000", "c0001"}, believed(t, hub, key))
+	begin(t, hub)
+	for range 3 {
+		passOf(t, r, key)
+	}
+	assert.Equal(t, []string{"c0000", "c0001"}, believed(t, hub, key))
 }

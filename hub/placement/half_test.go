@@ -40,3 +40,28 @@ func TestAPlacementThatIsMisconfiguredHalfwaySaysSo(t *testing.T) {
 		assert.ErrorContains(t, d.Unfit, "is misconfigured", "%d clusters", clusters)
 	}
 }
+
+// As TestAPlacementThatIsMisconfiguredHalfwaySaysSo, of a Placement that decided before.
+func TestAPlacementThatDecidedBeforeIsMisconfiguredHalfway(t *testing.T) {
+	hub, r, key := hubOf(t, maxWrites+10, interceptor.Funcs{})
+	for passOf(t, r, key).RequeueAfter > 0 {
+	}
+	edit := func(size intstr.IntOrString) {
+		var p clusterv1beta1.Placement
+		require.NoError(t, hub.Get(t.Context(), key, &p))
+		p.Generation++
+		p.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup = size
+		require.NoError(t, hub.Update(t.Context(), &p))
+		passOf(t, r, key)
+	}
+	require.Len(t, believed(t, hub, key), maxWrites+10)
+	edit(intstr.FromInt32(60)) // merges 60 groups: 59 pages go, 50 in a pass
+	edit(intstr.FromString("none"))
+	passOf(t, r, key)
+	var p clusterv1beta1.Placement
+	var pages clusterv1beta1.PlacementDecisionList
+	require.NoError(t, hub.Get(t.Context(), key, &p))
+	require.NoError(t, hub.List(t.Context(), &pages))
+	d := fleet.NewDecisions(key, &p, reconcile.Pointers(pages.Items), true, noon(), nil)
+	require.ErrorContains(t, d.Unfit, "is misconfigured")
+}

@@ -23,6 +23,8 @@ type memory struct {
 	placements  map[types.NamespacedName]remembered
 	// told are the statuses as the last passes left them.
 	told map[types.NamespacedName]clusterv1beta1.PlacementStatus
+	// refused are the names of the PlacementDecisions whose write the last passes were refused last.
+	refused map[types.NamespacedName]string
 }
 
 // remembered is what is known about one Placement.
@@ -88,6 +90,26 @@ func (m *memory) forget(key types.NamespacedName) {
 	defer m.mu.Unlock()
 	delete(m.placements, key)
 	delete(m.told, key)
+	delete(m.refused, key)
+}
+
+// refuse remembers the PlacementDecision whose write a pass was refused last; empty means none.
+func (m *memory) refuse(key types.NamespacedName, name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.refused == nil {
+		m.refused = map[types.NamespacedName]string{}
+	}
+	if m.refused[key] = name; name == "" {
+		delete(m.refused, key)
+	}
+}
+
+// refusedLast is the PlacementDecision whose write the last pass was refused last.
+func (m *memory) refusedLast(key types.NamespacedName) string {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.refused[key]
 }
 
 // tell remembers the status that a pass is about to write.

@@ -38,7 +38,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return reconcile.Retry(err).Settle(f.now)
 	}
 	p := decide(f, in)
-	more, failed := r.act(ctx, p.layout.Slices)
+	more, failed := r.act(ctx, req.NamespacedName, p.layout.Slices)
 	before, after := f.placement, f.placement.DeepCopy()
 	conclude(f, p, !more && failed == nil, &after.Status)
 	r.memory.tell(req.NamespacedName, &after.Status)

@@ -20,18 +20,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// TestPagesWhoseWriteIsRefusedDoNotStarveTheOthers: the API server refuses the writes of fifty pages that are there.
+// TestPagesWhoseWriteIsRefusedDoNotStarveTheOthers: the API server refuses the writes of some pages that are there.
 // The others gain their clusters.
 func TestPagesWhoseWriteIsRefusedDoNotStarveTheOthers(t *testing.T) {
+	for _, many := range []int{maxWrites, 2*maxWrites + 1, 3 * maxWrites} {
+		t.Run(fmt.Sprint(many), func(t *testing.T) { testRefused(t, many) })
+	}
+}
+
+func testRefused(t *testing.T, many int) {
+	t.Helper()
 	refuses := false
 	refused := func(o client.Object) error {
 		n, _ := strconv.Atoi(o.GetName()[strings.LastIndex(o.GetName(), "-")+1:])
-		if _, is := o.(*clusterv1beta1.PlacementDecision); is && refuses && n <= maxWrites {
+		if _, is := o.(*clusterv1beta1.PlacementDecision); is && refuses && n <= many {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "placementdecisions"}, o.GetName(), errors.New("a policy"))
 		}
 		return nil
 	}
-	hub, r, key := hubOf(t, maxWrites+10, interceptor.Funcs{
+	hub, r, key := hubOf(t, many+10, interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
 			if err := refused(o); err != nil {
 				return err
@@ -53,7 +60,7 @@ func TestPagesWhoseWriteIsRefusedDoNotStarveTheOthers(t *testing.T) {
 	p.Generation++
 	p.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup = intstr.FromInt32(2)
 	require.NoError(t, hub.Update(t.Context(), &p))
-	for i := range maxWrites + 10 {
+	for i := range many + 10 {
 		of := &clusterv1.ManagedCluster{}
 		of.Name, of.Spec.HubAcceptsClient = fmt.Sprintf("d%04d", i), true
 		require.NoError(t, hub.Create(t.Context(), of))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
@@ -36,8 +38,12 @@ type decoration struct {
 	credentials, optional []volume
 	// placement are the fields nodeSelector and tolerations; each may be given without the other.
 	placement map[string]any
+	// placed are the bytes of the fields of placement.
+	placed    map[string]int
 	mirrors   []addonv1beta1.ImageMirror
 	resources []addonv1beta1.ContainerResourceRequirements
+	// encoded are the resources of the rules that matched, by their index, which containers share.
+	encoded map[int]encodedResources
 	// authorities are the certificate authorities of the proxy; nil for none.
 	authorities *volume
 	// bytes are those of the environment, and used those that it took in all containers so far, with the authorities.
@@ -62,6 +68,10 @@ func decorationOf(in Input, registrations []addonv1alpha1.RegistrationSpec, v *v
 	if in.Config.Spec.NodePlacement != nil {
 		if d.placement, err = runtime.DefaultUnstructuredConverter.ToUnstructured(in.Config.Spec.NodePlacement); err != nil {
 			return nil, fmt.Errorf("encoding the node placement: %w", err)
+		}
+		d.placed = map[string]int{}
+		for field, value := range d.placement {
+			d.placed[field] = sizeOf(value)
 		}
 	}
 	return d, d.addProxy(in)
@@ -154,6 +164,9 @@ func (d *decoration) decorate(
 
 // apply decorates a pod.
 func (d *decoration) apply(p *pod) error {
+	if d.used > maxValues {
+		return nil // it is refused in the end
+	}
 	d.used += d.bytes * (len(p.containers) + len(p.inits))
 	for _, container := range p.containers {
 		setEnvironment(container, d.environment, p.keeps)
@@ -171,6 +184,7 @@ func (d *decoration) apply(p *pod) error {
 	for _, field := range []string{"nodeSelector", "tolerations"} {
 		if value, given := d.placement[field]; given && (!p.keeps || p.spec[field] == nil) {
 			p.spec[field] = value
+			d.used += d.placed[field]
 		}
 	}
 	if d.authorities != nil {
@@ -187,6 +201,9 @@ func (d *decoration) apply(p *pod) error {
 // finish sets the image and the resources of a container. Init containers get mirrors as well: a cluster that needs
 // mirrors reaches no other registry.
 func (d *decoration) finish(workload string, container map[string]any, initial bool) error {
+	if d.used > maxValues {
+		return nil // it is refused in the end
+	}
 	name, _ := container["name"].(string)
 	if image, ok := container["image"].(string); ok && len(d.mirrors) > 0 {
 		from := addon.OverrideImage(d.mirrors, image)
@@ -195,12 +212,42 @@ func (d *decoration) finish(workload string, container map[string]any, initial b
 				"%s that names no mirror", image, name)
 		}
 		container["image"] = from
+		d.used += len(from)
 	}
-	wanted, found, err := resourcesOf(workload, name, initial, d.resources)
-	if err == nil && found {
-		container["resources"] = wanted
+	at, found := resourcesOf(workload, name, initial, d.resources)
+	if !found {
+		return nil
 	}
-	return err
+	e, known := d.encoded[at]
+	if !known {
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&d.resources[at].Resources)
+		if err != nil {
+			return fmt.Errorf("encoding the resources of %s: %w", d.resources[at].ContainerID, err)
+		}
+		e = encodedResources{object, sizeOf(object)}
+		if d.encoded == nil {
+			d.encoded = map[int]encodedResources{}
+		}
+		d.encoded[at] = e
+	}
+	container["resources"] = e.object
+	d.used += e.bytes
+	return nil
+}
+
+// encodedResources are resources as they are in a manifest, and their bytes there.
+type encodedResources struct {
+	object map[string]any
+	bytes  int
+}
+
+// sizeOf returns the bytes of a value in a manifest.
+func sizeOf(value any) int {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return 0
+	}
+	return len(raw)
 }
 
 func proxyName(addOn string) string { return addOn + "-proxy-ca" }
@@ -218,18 +265,24 @@ func (r *rendering) authorities(objects []*unstructured.Unstructured) []*unstruc
 	}
 	var all []*unstructured.Unstructured
 	bundle := string(r.in.Config.Spec.ProxyConfig.CABundle)
-	for i, namespace := range namespaces {
+	// done are the namespaces that have one: the author's own, or the one before.
+	done := sets.New("")
+	for _, other := range objects {
+		if other.GetKind() == "ConfigMap" && other.GetName() == proxyName(r.in.AddOn) {
+			done.Insert(other.GetNamespace())
+		}
+	}
+	for _, namespace := range namespaces {
+		if done.Has(namespace) {
+			continue
+		}
+		done.Insert(namespace)
 		u := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap",
 			"metadata": map[string]any{"name": proxyName(r.in.AddOn), "namespace": namespace},
 			"data":     map[string]any{proxyFile: bundle},
 		}}
-		own := slices.ContainsFunc(objects, func(other *unstructured.Unstructured) bool {
-			return other.GetKind() == "ConfigMap" && other.GetName() == u.GetName() && other.GetNamespace() == namespace
-		})
-		if namespace != "" && !own && !slices.Contains(namespaces[:i], namespace) {
-			all = append(all, u)
-		}
+		all = append(all, u)
 	}
 	r.decoration.used += len(all) * len(bundle)
 	return all

@@ -1,10 +1,7 @@
 package template
 
 import (
-	"fmt"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/runtime"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 )
@@ -15,20 +12,16 @@ import (
 // containers that keep running.
 func resourcesOf(
 	workload, container string, initial bool, rules []addonv1beta1.ContainerResourceRequirements,
-) (map[string]any, bool, error) {
+) (int, bool) {
 	id := workload + ":" + container
 	for i := len(rules) - 1; i >= 0; i-- {
 		rule := &rules[i]
 		if !matchesContainer(rule.ContainerID, id) || (initial && !strings.HasSuffix(rule.ContainerID, ":"+container)) {
 			continue
 		}
-		resources, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&rule.Resources)
-		if err != nil {
-			return nil, false, fmt.Errorf("encoding the resources of %s: %w", rule.ContainerID, err)
-		}
-		return resources, true, nil
+		return i, true
 	}
-	return nil, false, nil
+	return 0, false
 }
 
 // matchesContainer reports whether an id matches a pattern, in which * stands for one or more characters.

@@ -125,10 +125,11 @@ func InstalledByPlacements(cma *addonv1beta1.ClusterManagementAddOn) bool {
 }
 
 // SelectedClusters returns the names of the clusters that a PlacementDecision selects; nil for any other object. One
-// that is being deleted selects nothing any more, however long a finalizer keeps it.
+// that is being deleted selects them until it is gone or empty: OCM goes on writing one that a finalizer keeps, and our
+// placement empties it when it has decided without it.
 func SelectedClusters(o client.Object) []string {
 	decision, ok := o.(*clusterv1beta1.PlacementDecision)
-	if !ok || decision.DeletionTimestamp != nil {
+	if !ok {
 		return nil
 	}
 	clusters := make([]string, len(decision.Status.Decisions))

@@ -22,8 +22,8 @@ const (
 	// maxOwn is the same for each label and annotation that the hub manager writes, which have a few bytes.
 	maxOwn = 1 << 10
 	// maxHashes is the same for the hashes of the configurations of a work: those of 256 configurations with the longest
-	// names have 114 KB.
-	maxHashes = 128 << 10
+	// names, of a kind with the longest name, have 164 KB.
+	maxHashes = 192 << 10
 	// perEntry is the number of bytes that an entry takes without its text, about.
 	perEntry = 64
 	// tooMany is in the last entry of a list that was cut. API servers refuse each such entry, so that no list that was

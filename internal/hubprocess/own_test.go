@@ -18,11 +18,12 @@ import (
 // TestWhatWeWriteOurselvesIsKept: an add-on may have 256 configurations, of which its works have the hashes.
 func TestWhatWeWriteOurselvesIsKept(t *testing.T) {
 	longest := strings.Repeat("n", 63) + "/" + strings.Repeat("c", 250)
+	kind := strings.Repeat("p", 63) + "." + strings.Repeat("g", 189)
 	for _, configs := range []int{10, 100, 256} {
 		t.Run(fmt.Sprint(configs), func(t *testing.T) {
 			hashes := map[string]string{}
 			for i := range configs {
-				key := fmt.Sprintf("addondeploymentconfigs.addon.open-cluster-management.io/%s%03d", longest, i)
+				key := fmt.Sprintf("%s/%s%03d", kind, longest, i)
 				hashes[key] = fmt.Sprintf("%064d", i)
 			}
 			raw, err := json.Marshal(hashes)

@@ -92,6 +92,9 @@ func (w *installation) play() {
 			if w.chance(6) {
 				w.replace()
 			}
+			if w.chance(4) {
+				w.begin()
+			}
 			writes := w.writer.writes(w.last(), next, w.Random)
 			if len(writes) > 0 && w.chance(3) {
 				// The controller stops, and another one decides again.
@@ -115,7 +118,28 @@ func (w *installation) replace() {
 	w.writeAll([]write{func(next *version, rv string) {
 		p := &clusterv1beta1.Placement{ObjectMeta: *next.placement.ObjectMeta.DeepCopy(), Spec: next.placement.Spec}
 		p.UID = types.UID("p" + rv)
-		next.placement, next.pages = p, nil
+		var kept []*clusterv1beta1.PlacementDecision
+		if !w.writer.sticky && !w.writer.silent && len(next.pages) > 0 && w.chance(2) {
+			// A finalizer of another client keeps a page, which other controllers take over by its name.
+			going := next.pages[0].DeepCopy()
+			going.ResourceVersion, going.DeletionTimestamp = rv, &metav1.Time{Time: w.now}
+			going.Finalizers = []string{"example.com/backup"}
+			kept = append(kept, going)
+		}
+		next.placement, next.pages = p, kept
+	}}, time.Second)
+}
+
+// begin lets somebody delete the first page, which a finalizer of another client keeps.
+func (w *installation) begin() {
+	if len(w.last().pages) == 0 || w.last().pages[0].DeletionTimestamp != nil || w.writer.silent {
+		return
+	}
+	w.writeAll([]write{func(next *version, rv string) {
+		going := next.pages[0].DeepCopy()
+		going.ResourceVersion, going.DeletionTimestamp = rv, &metav1.Time{Time: w.now}
+		going.Finalizers = []string{"example.com/backup"}
+		next.pages[0] = going
 	}}, time.Second)
 }
 
@@ -328,21 +352,42 @@ func (w writer) writes(from version, selected []string, random *rand.Rand) []wri
 	if w.silent {
 		return all
 	}
-	return append(all, func(next *version, _ string) {
+	all = append(all, func(next *version, _ string) {
 		p := next.placement.DeepCopy()
 		var listed []string
-		for _, page := range next.pages {
+		pages := next.pages
+		if w.sticky {
+			pages = slices.DeleteFunc(slices.Clone(pages), isGoing)
+		}
+		for _, page := range pages {
 			listed = append(listed, page.Name)
 		}
 		p.Status.NumberOfSelectedClusters = int32(len(selected))
 		p.Status.DecisionGroups = []clusterv1beta1.DecisionGroupStatus{{Decisions: listed}}
 		p.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.PlacementConditionSatisfied}}
 		if w.sticky {
-			p.Status.Conditions = append(p.Status.Conditions, fleet.Mark(p.Generation, next.pages))
+			p.Status.Conditions = append(p.Status.Conditions, fleet.Mark(p.Generation, pages))
 		}
 		next.placement = p
 	})
+	if w.sticky {
+		return append(all, func(next *version, _ string) {
+			next.pages = slices.DeleteFunc(next.pages, isGoing)
+		})
+	}
+	if len(from.pages) > 0 && isGoing(from.pages[0]) {
+		// The page that was kept goes, and is written again.
+		var clusters []string
+		all = append(all, func(next *version, rv string) {
+			was := next.pages[0]
+			clusters = clustersOf(was)
+			next.pages[0] = newPage(1, rv, was.Labels[names.LabelDecisionGroupName], 0, next.placement)
+		}, func(next *version, rv string) { fill(0, clusters)(next, rv) })
+	}
+	return all
 }
+
+func isGoing(page *clusterv1beta1.PlacementDecision) bool { return page.DeletionTimestamp != nil }
 
 // parts cuts a selection into groups, and those into parts of at most 100 clusters.
 func (w writer) parts(selected []string, random *rand.Rand) []part {
@@ -385,7 +430,7 @@ func (w writer) orderedWrites(from version, parts []part) []write {
 	for i, p := range parts {
 		if i >= len(from.pages) {
 			all = append(all, func(next *version, rv string) {
-				next.pages = append(next.pages, newPage(i+1, rv, p.group, i))
+				next.pages = append(next.pages, newPage(i+1, rv, p.group, i, next.placement))
 			})
 		} else if from.pages[i].Labels[names.LabelDecisionGroupName] != p.group {
 			all = append(all, func(next *version, rv string) {
@@ -435,7 +480,10 @@ func sliceWrites(slice layout.Slice) []write {
 			return slice.Have != nil && page.Name == slice.Have.Name || slice.Want != nil && page.Name == slice.Want.Name
 		})
 	}
-	if slice.Want == nil {
+	switch {
+	case slice.Kept():
+		return []write{func(next *version, rv string) { fill(at(next), nil)(next, rv) }}
+	case slice.Want == nil:
 		return []write{func(next *version, _ string) { next.pages = slices.Delete(next.pages, at(next), at(next)+1) }}
 	}
 	return []write{
@@ -468,9 +516,11 @@ func fill(i int, clusters []string) write {
 	}
 }
 
-func newPage(number int, rv, group string, index int) *clusterv1beta1.PlacementDecision {
+func newPage(number int, rv, group string, index int, of *clusterv1beta1.Placement,
+) *clusterv1beta1.PlacementDecision {
 	return &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
-		Name: fmt.Sprintf("p-decision-%d", number), ResourceVersion: rv,
+		OwnerReferences: []metav1.OwnerReference{{UID: of.UID, Controller: new(true)}},
+		Name:            fmt.Sprintf("p-decision-%d", number), ResourceVersion: rv,
 		Labels: map[string]string{
 			names.LabelPlacement: "p", names.LabelDecisionGroupName: group,
 			names.LabelDecisionGroupIndex: strconv.Itoa(index),

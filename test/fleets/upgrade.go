@@ -349,7 +349,7 @@ func (u *upgrade) world() rollout.World {
 	w := rollout.World{Now: u.now, CMA: u.cma, States: u.states(), Served: map[string]bool{}}
 	var pages []*clusterv1beta1.PlacementDecision
 	for i, group := range []string{"canary", ""} {
-		page := newPage(i+1, "", group, i)
+		page := newPage(i+1, "", group, i, u.placement)
 		for _, at := range u.sites {
 			if at.canary == (group == "canary") {
 				page.Status.Decisions = append(page.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: at.name})

@@ -216,12 +216,15 @@ func (j *judge) addOn(kind watch.EventType, a *addonv1alpha1.ManagedClusterAddOn
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	o := one{a.Namespace, a.Name}
-	if kind == watch.Deleted {
+	gone := kind == watch.Deleted // one without finalizers goes at once
+	if gone && j.going[o] {
 		delete(j.going, o)
 		return
 	}
-	if a.DeletionTimestamp != nil && !j.going[o] {
-		j.going[o] = true
+	if (gone || a.DeletionTimestamp != nil) && !j.going[o] {
+		if !gone {
+			j.going[o] = true
+		}
 		j.counts["add-ons removed"]++
 		if j.isWanted(o) && !j.unseen(o) {
 			j.tell("selected-stays: the add-on %s of %s is being deleted; it has been selected since %s",

@@ -129,3 +129,15 @@ func asks(times int) func(*judge) {
 		}
 	}
 }
+
+// An add-on without finalizers is never seen with a deletionTimestamp: its only event is that it is gone.
+func TestTheJudgeNoticesAnAddOnThatGoesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := one{"store", "logs"}
+		j := newJudge(&World{options: Options{Log: logr.Discard()}, ctx: t.Context()})
+		j.wants(o, true)
+		time.Sleep(time.Hour)
+		j.addOn(watch.Deleted, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: o.cluster, Name: o.addOn}})
+		assert.NotEmpty(t, j.found())
+	})
+}

@@ -51,8 +51,6 @@ const (
 type Pruner struct {
 	// Client sends the requests.
 	Client spoke.Client
-	// Room is where the answers of the API server are decoded; nil bounds nothing.
-	Room *spoke.Room
 	// Store has the states of the objects.
 	Store *watch.Store
 	// Mapper maps resources whose version is not served any more.
@@ -67,6 +65,8 @@ type Pruner struct {
 type Request struct {
 	// Owner claimed the objects.
 	Owner watch.Owner
+	// Room is where the answers of the API server are decoded; nil bounds nothing.
+	Room *spoke.Room
 	// UID is that of the AppliedManifestWork that owns the objects.
 	UID types.UID
 	// Now is the instant of the pass.
@@ -125,7 +125,7 @@ func (p *pass) pruneRank(ctx context.Context, rank []workv1.AppliedManifestResou
 			before, _ := p.Store.Look(p.Owner, id)
 			var deletion *watch.Deletion
 			var err error
-			_, full := p.Room.Do(ctx, 0, before.Bytes, func(ctx context.Context) {
+			bytes, full := p.Room.Do(ctx, 0, before.Bytes, func(ctx context.Context) {
 				if defect := reconcile.Contain(ctx, id.String(), func() { deletion, err = p.prune(ctx, entry) }); defect != nil {
 					err = defect
 				}
@@ -136,6 +136,10 @@ func (p *pass) pruneRank(ctx context.Context, rank []workv1.AppliedManifestResou
 			}
 			if deletion == nil {
 				return nil
+			}
+			if state, _ := p.Store.Look(p.Owner, id); bytes > 0 && state.Bytes != bytes {
+				state.Bytes = bytes // so that it is asked for once the next time
+				p.Store.Record(p.Owner, id, state)
 			}
 			mu.Lock()
 			defer mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/spokelet/spokelet/agent/work/manifest"
+	"github.com/spokelet/spokelet/agent/work/spoke"
 	"github.com/spokelet/spokelet/agent/work/watch"
 )
 
@@ -36,7 +37,7 @@ func (p *Pruner) lookUpVersion(ctx context.Context, gone schema.GroupVersionReso
 	if version := otherVersion(served, gone); version != "" {
 		return version, nil
 	}
-	definition, err := p.Client.Get(ctx, watch.Definitions().Resource, manifest.ID{Name: gone.GroupResource().String()})
+	definition, err := p.Client.Get(spoke.Outside(ctx), watch.Definitions().Resource, manifest.ID{Name: gone.GroupResource().String()})
 	if err != nil {
 		return "", err
 	}

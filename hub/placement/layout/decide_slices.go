@@ -37,10 +37,22 @@ type Slice struct {
 	loses bool
 }
 
+// Name is the name of the object.
+func (p Slice) Name() string {
+	if p.Want != nil {
+		return p.Want.Name
+	}
+	return p.Have.Name
+}
+
+// Kept reports whether a slice that is to be deleted is being deleted already, and a finalizer of another client keeps
+// it.
+func (p Slice) Kept() bool { return p.Want == nil && p.Have != nil && p.Have.DeletionTimestamp != nil }
+
 // Changed reports whether a slice must be written.
 func (p Slice) Changed() bool {
-	if p.Want == nil && p.Have != nil && p.Have.DeletionTimestamp != nil {
-		return false // A finalizer of another client keeps it, and it goes no sooner for being deleted again.
+	if p.Kept() {
+		return len(p.Have.Status.Decisions) > 0 // It goes no sooner for being deleted again, but it is to select nothing.
 	}
 	return p.Have == nil || p.Want == nil || !equality.Semantic.DeepEqual(p.Have, p.Want)
 }
