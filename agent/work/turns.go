@@ -8,13 +8,14 @@ import (
 )
 
 const (
-	// largeWork is from how many bytes of manifests a work counts as large, and largeManifest from how many of one manifest:
-	// then its pass may take long, because its objects wait for those of other works.
+	// largeWork is from how many bytes of manifests a work counts as large, and largeManifest from how many of one
+	// manifest: then its pass may take long, because its objects wait for those of other works.
 	largeWork, largeManifest = 64 << 10, 15 << 10
 )
 
-// turns leave workers to small works: only half of the workers have passes over large works at the same time. These have
-// their turns in the order in which they came, and one that waits has no pass until then. The zero value lets all pass.
+// turns leave workers to small works: only half of the workers have passes over large works at the same time. These
+// have their turns in the order in which they came, and one that waits has no pass until then. The zero value lets all
+// pass.
 type turns struct {
 	mutex sync.Mutex
 	// most is how many large works may have a pass at the same time; zero for any number.

@@ -97,7 +97,8 @@ func NewDecisions(
 	}
 	d := &Decisions{
 		Key: key, Placement: placement, state: state, said: said, content: content, since: now, period: FailoverPeriod,
-		Groups: map[string]Group{}, Written: written, moved: fmt.Errorf("the decisions of placement %s were changed a moment ago", key),
+		Groups: map[string]Group{}, Written: written,
+		moved: fmt.Errorf("the decisions of placement %s were changed a moment ago", key),
 	}
 	switch {
 	case before == nil: // A first look is no decision.

@@ -3,6 +3,8 @@ package placement
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -45,6 +47,21 @@ type expression struct {
 	program func() (cel.Program, error)
 	// ready reports whether it is compiled.
 	ready func() bool
+}
+
+// held returns the rules with expressions that are compiled once: each is asked about each cluster, and the programs
+// of all Placements may be more than are kept.
+func (r *rules) held() *rules {
+	held := *r
+	held.predicates = slices.Clone(r.predicates)
+	for i := range held.predicates {
+		s := &held.predicates[i]
+		s.expressions = slices.Clone(s.expressions)
+		for j := range s.expressions {
+			s.expressions[j].program = sync.OnceValues(s.expressions[j].program)
+		}
+	}
+	return &held
 }
 
 // compiler compiles the expression that a field of a Placement has.

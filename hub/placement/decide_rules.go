@@ -10,6 +10,7 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
 	"github.com/spokelet/spokelet/hub/placement/layout"
+	"github.com/spokelet/spokelet/internal/message"
 )
 
 // rules are the selectors of a Placement, parsed and compiled. They do not change while the spec does not.
@@ -48,7 +49,7 @@ func parse(spec clusterv1beta1.PlacementSpec, compile compiler) *rules {
 		return &rules{misconfigured: err}
 	}
 	for _, part := range []func(clusterv1beta1.PlacementSpec, compiler) error{
-		r.parsePredicates, r.parseGroups, checkTolerations,
+		countLabels, r.parsePredicates, r.parseGroups, checkTolerations,
 	} {
 		if err := part(spec, compile); err != nil {
 			return &rules{misconfigured: err}
@@ -56,6 +57,81 @@ func parse(spec clusterv1beta1.PlacementSpec, compile compiler) *rules {
 	}
 	r.collectKeys()
 	return r
+}
+
+// maxLabels is how many labels and values the selectors of a Placement may have. Each is compared with each cluster.
+const maxLabels = 4096
+
+// countLabels reports whether a Placement has more labels and values than it may have.
+func countLabels(spec clusterv1beta1.PlacementSpec, _ compiler) error {
+	left := maxLabels
+	eachSelector(&spec, func(s *metav1.LabelSelector) {
+		left -= len(s.MatchLabels)
+		for _, e := range s.MatchExpressions {
+			left -= max(1, len(e.Values))
+		}
+	})
+	if left < 0 {
+		return fmt.Errorf("the selectors of spec have more than %d labels and values", maxLabels)
+	}
+	return nil
+}
+
+// eachSelector calls a function with each selector of a spec, which may change it.
+func eachSelector(spec *clusterv1beta1.PlacementSpec, f func(*metav1.LabelSelector)) {
+	of := func(s *clusterv1beta1.ClusterSelector) {
+		f(&s.LabelSelector)
+		claims := metav1.LabelSelector{MatchExpressions: s.ClaimSelector.MatchExpressions}
+		f(&claims)
+		s.ClaimSelector.MatchExpressions = claims.MatchExpressions
+	}
+	for i := range spec.Predicates {
+		of(&spec.Predicates[i].RequiredClusterSelector)
+	}
+	groups := spec.DecisionStrategy.GroupStrategy.DecisionGroups
+	for i := range groups {
+		group := &groups[i].ClusterSelector
+		f(&group.LabelSelector)
+		claims := metav1.LabelSelector{MatchExpressions: group.ClaimSelector.MatchExpressions}
+		f(&claims)
+		group.ClaimSelector.MatchExpressions = claims.MatchExpressions
+	}
+}
+
+// Bound returns a transformation of a cache that keeps of the selectors of a Placement little more than they may have,
+// before the next one: whoever may write one can fill it with a hundred thousand labels, which take twenty times their
+// bytes. What is left is still too much, so the Placement stays misconfigured.
+func Bound(next func(any) (any, error)) func(any) (any, error) {
+	return func(in any) (any, error) {
+		if p, is := in.(*clusterv1beta1.Placement); is && countLabels(p.Spec, nil) != nil {
+			left := maxLabels + 1
+			eachSelector(&p.Spec, func(s *metav1.LabelSelector) { left = cut(s, left) })
+		}
+		return next(in)
+	}
+}
+
+// cut leaves at most so many labels and values in a selector, and returns how many may follow.
+func cut(s *metav1.LabelSelector, left int) int {
+	labels := make(map[string]string, min(left, len(s.MatchLabels)))
+	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
+		if left == 0 {
+			break
+		}
+		labels[key] = s.MatchLabels[key]
+		left--
+	}
+	s.MatchLabels = labels
+	var kept []metav1.LabelSelectorRequirement
+	for _, e := range s.MatchExpressions {
+		if left == 0 {
+			break
+		}
+		e.Values = slices.Clone(e.Values[:min(left, len(e.Values))])
+		kept, left = append(kept, e), left-max(1, len(e.Values))
+	}
+	s.MatchExpressions = kept
+	return left
 }
 
 func (r *rules) parsePredicates(spec clusterv1beta1.PlacementSpec, compile compiler) error {
@@ -125,11 +201,11 @@ func parseSelector(
 	s := selector{}
 	var err error
 	if s.labels, err = metav1.LabelSelectorAsSelector(byLabel); err != nil {
-		return selector{}, fmt.Errorf("%s.labelSelector: %w", path, err)
+		return selector{}, fmt.Errorf("%s.labelSelector: %s", path, message.Cut(err.Error(), message.MaxCause))
 	}
 	claims := &metav1.LabelSelector{MatchExpressions: byClaim.MatchExpressions}
 	if s.claims, err = metav1.LabelSelectorAsSelector(claims); err != nil {
-		return selector{}, fmt.Errorf("%s.claimSelector: %w", path, err)
+		return selector{}, fmt.Errorf("%s.claimSelector: %s", path, message.Cut(err.Error(), message.MaxCause))
 	}
 	return s, nil
 }

@@ -53,6 +53,7 @@ func selectClusters(
 		}
 		known = append(known, cluster)
 	}
+	in.rules = in.rules.held()
 	verdicts, err := judgeAll(in.judge, known)
 	if err != nil {
 		return selection{}, err

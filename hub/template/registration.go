@@ -14,6 +14,9 @@ import (
 	"github.com/spokelet/spokelet/hub/addon"
 )
 
+// maxRegistrations is how many registrations a template may have. Each pod has their Secrets, and one is usual.
+const maxRegistrations = 32
+
 // agentSuffix is the suffix of the agent's name, after the name of the add-on.
 const agentSuffix = "-agent"
 
@@ -26,6 +29,10 @@ func Registrations(t *Template, cluster, addOn string) ([]addonv1beta1.Registrat
 	}
 	var all []addonv1beta1.RegistrationConfig
 	var kubeClient bool
+	if n := len(t.Registration); n > maxRegistrations {
+		return nil, t.invalidAt(maxRegistrations, fmt.Sprintf("there are %d registrations, and a template may have %d",
+			n, maxRegistrations))
+	}
 	signers := map[string]int{}
 	for i, registration := range t.Registration {
 		switch registration.Type {

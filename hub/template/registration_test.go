@@ -1,6 +1,7 @@
 package template_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -29,6 +30,17 @@ func signer(name string, subject *addonv1alpha1.Subject) addonv1alpha1.Registrat
 			SignerName: name, Subject: subject, SigningCA: addonv1alpha1.SigningCARef{Name: "ca"},
 		},
 	}
+}
+
+func TestATemplateHasNoMoreRegistrationsThanItNeeds(t *testing.T) {
+	of := &template.Template{Name: "t", Registration: slices.Repeat([]addonv1alpha1.RegistrationSpec{kubeClient()}, 32)}
+	_, err := template.Registrations(of, "c1", "a")
+	require.NoError(t, err)
+	of.Registration = append(of.Registration, kubeClient())
+	_, err = template.Registrations(of, "c1", "a")
+	require.ErrorContains(t, err, "there are 33 registrations, and a template may have 32")
+	var invalid *addon.InvalidError
+	require.ErrorAs(t, err, &invalid)
 }
 
 // Shows: hub/registrations

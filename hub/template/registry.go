@@ -6,18 +6,23 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/utils/lru"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/confighash"
+	"github.com/spokelet/spokelet/internal/expressions"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// maxTemplates is the number of templates that are kept compiled. Every cluster needs the same few.
-const maxTemplates = 256
+const (
+	// maxTemplates is how many bytes of JSON the templates have together that are kept compiled. Every cluster needs the
+	// same few, and compiled they take some twenty times that.
+	maxTemplates = 4 << 20
+	// leastTemplate is what a template counts at least.
+	leastTemplate = 16 << 10
+)
 
 // Registry finds the agents of add-ons that are made of templates: those whose ClusterManagementAddOn lists
 // AddOnTemplates among its configurations. NewRegistry makes one.
@@ -32,7 +37,7 @@ type Registry struct {
 	Home string
 
 	// compiled are templates by name and hash.
-	compiled *lru.Cache
+	compiled expressions.Kept[compiled]
 }
 
 var _ addon.Lookup = &Registry{}
@@ -40,7 +45,7 @@ var _ addon.Lookup = &Registry{}
 // NewRegistry returns a registry.
 func NewRegistry(configs client.Reader, addOns addonapi.Client, configurer addon.Configurer, home string) *Registry {
 	return &Registry{
-		Configs: configs, AddOns: addOns, Configurer: configurer, Home: home, compiled: lru.New(maxTemplates),
+		Configs: configs, AddOns: addOns, Configurer: configurer, Home: home,
 	}
 }
 
@@ -67,18 +72,20 @@ func (r *Registry) Agent(ctx context.Context, name string) (addon.Agent, bool, e
 func (r *Registry) read(config addon.ChosenConfig) (*Compiled, error) {
 	key := confighash.Key(config.ConfigGroupResource, config.ConfigReferent) + "@" + config.SpecHash + "@" +
 		config.Object.GetAnnotations()[names.AnnotationHealthProbe]
-	if known, found := r.compiled.Get(key); found {
-		if c, isTemplate := known.(*Compiled); isTemplate {
-			return c, nil
+	made := r.compiled.Of(key, maxTemplates, func() (compiled, int) {
+		t, err := ReadTemplate(config.Object)
+		if err != nil {
+			return compiled{err: err}, leastTemplate
 		}
-	}
-	t, err := ReadTemplate(config.Object)
-	if err != nil {
-		return nil, err
-	}
-	c := Compile(t)
-	r.compiled.Add(key, c)
-	return c, nil
+		return compiled{template: Compile(t)}, max(leastTemplate, sizeOf(t.Manifests))
+	})
+	return made.template, made.err
+}
+
+// compiled is a compiled template, or why it cannot be read.
+type compiled struct {
+	template *Compiled
+	err      error
 }
 
 // UsesTemplates reports whether an add-on is made of templates, with or without a default one.

@@ -6,6 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+
+	"github.com/spokelet/spokelet/internal/message"
 )
 
 // Default and Global are the names of the sets that every hub has: the set of clusters that are in no other, and the
@@ -49,7 +51,8 @@ func Selector(name string, set *clusterv1beta2.ManagedClusterSet) (labels.Select
 	case clusterv1beta2.LabelSelector:
 		selector, err := metav1.LabelSelectorAsSelector(how.LabelSelector)
 		if err != nil {
-			return nil, fmt.Errorf("ManagedClusterSet %s: spec.clusterSelector.labelSelector: %w", name, err)
+			return nil, fmt.Errorf("ManagedClusterSet %s: spec.clusterSelector.labelSelector: %s", name,
+				message.Cut(err.Error(), message.MaxCause))
 		}
 		return selector, nil
 	}

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// roomBytes is how many bytes of JSON the large steps of all passes decode at the same time. Decoded, they take up to 24
-	// times that, and the container of the agent has some 86 MiB beside the rest.
+	// roomBytes is how many bytes of JSON the large steps of all passes decode at the same time. Decoded, they take up to
+	// 24 times that, and the container of the agent has some 86 MiB beside the rest.
 	roomBytes = 2 << 20
 	// ownBytes is how much each pass has for its other steps: together, ten workers have less than a third of the room.
 	ownBytes = 64 << 10
@@ -34,7 +34,8 @@ type Room struct {
 	free, own *semaphore.Weighted
 }
 
-// Pass returns the room of one pass: its steps up to ownBytes wait for each other only, larger ones for those of others.
+// Pass returns the room of one pass: its steps up to ownBytes wait for each other only, and larger ones for those of
+// others.
 func (r *Room) Pass() *Room {
 	if r == nil {
 		return nil
@@ -146,8 +147,8 @@ func Outside(ctx context.Context) context.Context {
 }
 
 // repeatable reports whether a request may be sent again without its answer: a read, a dry run, and an applied
-// configuration, which comes to the same. Other writes follow a read, or their answer is about as large as their manifest;
-// what the API server completed is known from their answer alone.
+// configuration, which comes to the same. Other writes follow a read, or their answer is about as large as their
+// manifest; what the API server completed is known from their answer alone.
 func repeatable(r *http.Request) bool {
 	if r.Method == "" || r.Method == http.MethodGet {
 		return true
@@ -156,8 +157,8 @@ func repeatable(r *http.Request) bool {
 		(r.Method == http.MethodPatch && strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch"))
 }
 
-// admit returns an answer that is within the limit, or that must be read. One whose length the API server does not tell,
-// as it does with none of more than 4 KiB, is read for that; what is beyond the limit is counted and not kept.
+// admit returns an answer that is within the limit, or that must be read. One whose length the API server does not
+// tell, as it does with none of more than 4 KiB, is read for that; what is beyond the limit is counted and not kept.
 func (s *share) admit(answer *http.Response, always bool) (*http.Response, error) {
 	limit := int64(s.limit)
 	if always {
