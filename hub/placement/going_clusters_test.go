@@ -111,22 +111,31 @@ func begin(t *testing.T, hub client.Client) {
 	}
 }
 
-// Somebody deletes a page in the foreground (kubectl delete --cascade=foreground, Argo CD). The selection stays: a taint
-// NoSelectIfNew does not count for a cluster that is selected already.
-func TestAPageDeletedInTwoStepsKeepsATaintedCluster(t *testing.T) {
-	hub, r, key := hubOf(t, 2, interceptor.Funcs{})
-	passOf(t, r, key)
-	var c clusterv1.ManagedCluster
-	require.NoError(t, hub.Get(t.Context(), client.ObjectKey{Name: "c0001"}, &c))
-	c.Spec.Taints = []clusterv1.Taint{{Key: "x", Effect: clusterv1.TaintEffectNoSelectIfNew}}
-	require.NoError(t, hub.Update(t.Context(), &c))
-	passOf(t, r, key)
-	require.Equal(t, []string{"c0000", "c0001"}, believed(t, hub, key))
-	begin(t, hub)
-	for range 3 {
-		passOf(t, r, key)
+// TestAPageDeletedInTwoStepsKeepsItsClusters: somebody deletes a page in the foreground (kubectl delete
+// --cascade=foreground, Argo CD). The selection stays, also of a cluster that would not be selected for the first time.
+func TestAPageDeletedInTwoStepsKeepsItsClusters(t *testing.T) {
+	for sentence, change := range map[string]func(*clusterv1.ManagedCluster){
+		"a taint keeps out what is new": func(c *clusterv1.ManagedCluster) {
+			c.Spec.Taints = []clusterv1.Taint{{Key: "x", Effect: clusterv1.TaintEffectNoSelectIfNew}}
+		},
+		"it cannot be decoded": func(c *clusterv1.ManagedCluster) { decode.Mark(c, "a number is too large") },
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			hub, r, key := hubOf(t, 2, interceptor.Funcs{})
+			passOf(t, r, key)
+			var c clusterv1.ManagedCluster
+			require.NoError(t, hub.Get(t.Context(), client.ObjectKey{Name: "c0001"}, &c))
+			change(&c)
+			require.NoError(t, hub.Update(t.Context(), &c))
+			passOf(t, r, key)
+			require.Equal(t, []string{"c0000", "c0001"}, believed(t, hub, key))
+			begin(t, hub)
+			for range 3 {
+				passOf(t, r, key)
+			}
+			assert.Equal(t, []string{"c0000", "c0001"}, believed(t, hub, key))
+		})
 	}
-	assert.Equal(t, []string{"c0000", "c0001"}, believed(t, hub, key))
 }
 
 // The same with numberOfClusters: clusters that came later have names that come first.
@@ -164,23 +173,6 @@ func TestAPageOfAnEarlierVersionDeletedInTwoSteps(t *testing.T) {
 	require.NoError(t, hub.Delete(t.Context(), &clusterv1beta2.ManagedClusterSetBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: setGlobal},
 	}))
-	passOf(t, r, key)
-	require.Equal(t, []string{"c0000", "c0001"}, believed(t, hub, key))
-	begin(t, hub)
-	for range 3 {
-		passOf(t, r, key)
-	}
-	assert.Equal(t, []string{"c0000", "c0001"}, believed(t, hub, key))
-}
-
-// Unknown never deletes anything: a selected cluster cannot be decoded, and somebody deletes its page in the foreground.
-func TestAPageDeletedInTwoStepsKeepsAnUnknownCluster(t *testing.T) {
-	hub, r, key := hubOf(t, 2, interceptor.Funcs{})
-	passOf(t, r, key)
-	var c clusterv1.ManagedCluster
-	require.NoError(t, hub.Get(t.Context(), client.ObjectKey{Name: "c0001"}, &c))
-	decode.Mark(&c, "a number is too large")
-	require.NoError(t, hub.Update(t.Context(), &c))
 	passOf(t, r, key)
 	require.Equal(t, []string{"c0000", "c0001"}, believed(t, hub, key))
 	begin(t, hub)

@@ -12,7 +12,7 @@ import (
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/confighash"
-	"github.com/spokelet/spokelet/internal/expressions"
+	"github.com/spokelet/spokelet/internal/kept"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -37,7 +37,7 @@ type Registry struct {
 	Home string
 
 	// compiled are templates by name and hash.
-	compiled expressions.Kept[compiled]
+	compiled kept.Texts[compiled]
 }
 
 var _ addon.Lookup = &Registry{}

@@ -135,7 +135,7 @@ func TestOnlySomeRegularExpressionsAreKept(t *testing.T) {
 	assert.IsType(t, &regexp.Regexp{}, first.compiled)
 	for i := range 500 {
 		p.of(fmt.Sprintf("(abc){%d}", i))
-		assert.LessOrEqual(t, p.kept.size, maxPatternsKept)
+		assert.LessOrEqual(t, p.kept.Size(), maxPatternsKept)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestOnlySomeProgramsAreKept(t *testing.T) {
 	assert.Equal(t, 2, compiled)
 	for i := range 30 {
 		require.NoError(t, of(fmt.Sprint(i)))
-		assert.LessOrEqual(t, p.kept.size, p.Limit)
+		assert.LessOrEqual(t, p.kept.Size(), p.Limit)
 	}
 	require.NoError(t, of("true"))
 	assert.Equal(t, 33, compiled)

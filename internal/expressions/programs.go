@@ -2,6 +2,8 @@ package expressions
 
 import (
 	"github.com/google/cel-go/cel"
+
+	"github.com/spokelet/spokelet/internal/kept"
 )
 
 // Programs keeps compiled expressions, and why others do not compile.
@@ -9,7 +11,7 @@ type Programs struct {
 	// Limit is how many bytes the programs may take, as estimated.
 	Limit int
 
-	kept Kept[program]
+	kept kept.Texts[program]
 }
 
 // program is a compiled expression, or the error of its compilation.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/spokelet/spokelet/internal/kept"
 )
 
 const (
@@ -95,7 +97,7 @@ type pattern struct {
 }
 
 // patterns are the regular expressions of an environment, some of which are kept.
-type patterns struct{ kept Kept[pattern] }
+type patterns struct{ kept kept.Texts[pattern] }
 
 // of returns a regular expression.
 func (p *patterns) of(text string) pattern {

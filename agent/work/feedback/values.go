@@ -12,7 +12,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/agent/work/jsonpath"
-	"github.com/spokelet/spokelet/internal/expressions"
+	"github.com/spokelet/spokelet/internal/kept"
 )
 
 // wellKnown is one value of the well-known status of a kind.
@@ -59,7 +59,7 @@ type Evaluator struct {
 	maxRaw int
 	cel    celEvaluator
 
-	paths expressions.Kept[parsedPath]
+	paths kept.Texts[parsedPath]
 }
 
 // parsedPath is a JSON path, or why it cannot be parsed.

@@ -1,11 +1,11 @@
-package expressions
+package kept
 
 import "sync"
 
-// Kept keeps what was made of texts, of a limited size together, so that texts that change for ever take no more memory
-// than that. One text too many displaces others by chance, and not all: used in turn, each would displace the next one.
-// Its zero value is empty, and it is used by many at a time.
-type Kept[V any] struct {
+// Texts keeps what was made of texts, of a limited size together, so that texts that change for ever take no more
+// memory than that. One text too many displaces others by chance, and not all: used in turn, each would displace the
+// next one. Its zero value is empty, and it is used by many at a time.
+type Texts[V any] struct {
 	mu      sync.Mutex
 	entries map[string]sized[V]
 	size    int
@@ -18,7 +18,7 @@ type sized[V any] struct {
 }
 
 // Of returns what is kept for a text, or what produce makes of it, with its size in the unit of the limit.
-func (k *Kept[V]) Of(text string, limit int, produce func() (V, int)) V {
+func (k *Texts[V]) Of(text string, limit int, produce func() (V, int)) V {
 	k.mu.Lock()
 	known, ok := k.entries[text]
 	k.mu.Unlock()
@@ -47,15 +47,22 @@ func (k *Kept[V]) Of(text string, limit int, produce func() (V, int)) V {
 }
 
 // Has reports whether something is kept for a text.
-func (k *Kept[V]) Has(text string) bool {
+func (k *Texts[V]) Has(text string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	_, kept := k.entries[text]
 	return kept
 }
 
+// Size returns how much of the limit is taken.
+func (k *Texts[V]) Size() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.size
+}
+
 // Len returns for how many texts something is kept.
-func (k *Kept[V]) Len() int {
+func (k *Texts[V]) Len() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return len(k.entries)
