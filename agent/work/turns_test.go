@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -87,7 +88,7 @@ func TestEveryWorkHasItsTurn(t *testing.T) {
 	}
 }
 
-func TestAWorkIsLargeByItsSumOrByOneManifest(t *testing.T) {
+func TestAWorkIsLargeByItsManifestsOrItsRules(t *testing.T) {
 	of := func(sizes ...int) *workv1.ManifestWork {
 		w := &workv1.ManifestWork{}
 		for _, size := range sizes {
@@ -101,4 +102,11 @@ func TestAWorkIsLargeByItsSumOrByOneManifest(t *testing.T) {
 	assert.False(t, isLarge(of(largeManifest, largeManifest, largeManifest)))
 	assert.True(t, isLarge(of(1, largeManifest+1)))
 	assert.True(t, isLarge(of(slices.Repeat([]int{largeManifest}, 5)...)))
+
+	ruled := of(slices.Repeat([]int{1}, 40)...)
+	rule := workv1.ConditionRule{CelExpressions: []string{strings.Repeat("x", 300)}, MessageExpression: strings.Repeat("y", 300)}
+	ruled.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{ConditionRules: slices.Repeat([]workv1.ConditionRule{rule}, 10)}}
+	assert.False(t, isLarge(ruled))
+	ruled.Spec.ManifestConfigs[0].ConditionRules = slices.Repeat([]workv1.ConditionRule{rule}, 11)
+	assert.True(t, isLarge(ruled), "each manifest may have all of them")
 }

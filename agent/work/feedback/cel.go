@@ -85,6 +85,9 @@ func (p *celPrograms) evaluate(ctx context.Context, key celKey, variables map[st
 	if *budget <= 0 {
 		return nil, errBudget
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, internalError{fmt.Errorf("evaluating an expression: %w", err)} // to compile one takes milliseconds
+	}
 	program, err := p.program(key)
 	if err != nil {
 		return nil, err
