@@ -30,8 +30,8 @@ type facts struct {
 	owner watch.Owner
 	// room is where the pass decodes objects; nil bounds nothing.
 	room *spoke.Room
-	// large reports that the pass is one over a large work, and crowded that the work waits for others first.
-	large, crowded bool
+	// crowded reports that the work waits for its turn.
+	crowded bool
 	// work and applied are nil when there is none.
 	work    *workv1.ManifestWork
 	applied *workv1.AppliedManifestWork
@@ -71,7 +71,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 	case err != nil:
 		return f, fmt.Errorf("reading the ManifestWork %s: %w", name, err)
 	}
-	if work.DeletionTimestamp == nil && !r.enter(f, isLarge(work)) {
+	if !r.enter(f, isLarge(work)) {
 		return f, nil
 	}
 	f.work = work
@@ -86,7 +86,6 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 // enter reports whether the work may have its pass now.
 func (r *Reconciler) enter(f *facts, large bool) bool {
 	f.crowded = !r.turns.enter(f.owner.Name, large)
-	f.large = large && !f.crowded
 	return !f.crowded
 }
 

@@ -129,15 +129,19 @@ type queues struct {
 
 // Reconcile makes one pass over a work.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	f, err := r.observe(ctx, req.Name)
-	if f.crowded {
-		return ctrl.Result{}, nil // its turn comes with a request
-	}
+	crowded := false
 	defer func() {
-		for _, work := range r.turns.leave(req.Name, f.large) {
+		if crowded {
+			return
+		}
+		for _, work := range r.turns.leave(req.Name) {
 			r.wake(watch.Owner{Name: work})
 		}
 	}()
+	f, err := r.observe(ctx, req.Name)
+	if crowded = f.crowded; crowded {
+		return ctrl.Result{}, nil // its turn comes with a request
+	}
 	if err != nil {
 		return reconcile.FromError(err).Settle(f.now)
 	}

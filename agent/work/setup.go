@@ -91,7 +91,9 @@ func (r *Reconciler) setupWorks(mgr ctrl.Manager, works source.Source) error {
 			return fmt.Errorf("adding the metrics of the copies of works: %w", err)
 		}
 	}
-	err := ctrl.NewControllerManagedBy(mgr).Named("agent.work").WithOptions(reconcile.Options(r.Workers)).
+	options := reconcile.Options(r.Workers)
+	options.RateLimiter = patient{options.RateLimiter, &r.turns}
+	err := ctrl.NewControllerManagedBy(mgr).Named("agent.work").WithOptions(options).
 		WatchesRawSource(source.Func(r.start)).
 		WatchesRawSource(works).
 		WatchesRawSource(r.appliedSource()).

@@ -4,7 +4,9 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/client-go/util/workqueue"
 	workv1 "open-cluster-management.io/api/work/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 const (
@@ -22,9 +24,8 @@ type turns struct {
 	mutex sync.Mutex
 	// most is how many large works may have a pass at the same time; zero for any number.
 	most int
-	// taken is how many have one, or a turn that is kept for them.
-	taken   int
-	kept    map[string]bool
+	// taken are those that have one, true, or for which a turn is kept, false.
+	taken   map[string]bool
 	waiting []string
 }
 
@@ -33,51 +34,66 @@ type turns struct {
 func (t *turns) enter(work string, large bool) bool {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	if t.most == 0 || !large {
+	_, kept := t.taken[work]
+	switch {
+	case t.most == 0 || !large:
 		t.forget(work)
 		return true
-	}
-	switch {
-	case t.kept[work]:
-		delete(t.kept, work)
-		return true
-	case slices.Contains(t.waiting, work):
+	case !kept && slices.Contains(t.waiting, work):
 		return false
-	case t.taken < t.most && len(t.waiting) == 0:
-		t.taken++
-		return true
+	case !kept && (len(t.taken) >= t.most || len(t.waiting) > 0):
+		t.waiting = append(t.waiting, work)
+		return false
 	}
-	t.waiting = append(t.waiting, work)
-	return false
+	if t.taken == nil {
+		t.taken = map[string]bool{}
+	}
+	t.taken[work] = true
+	return true
 }
 
-// leave ends a pass of a work that is large, or is not, and returns the works whose turn it is.
-func (t *turns) leave(work string, large bool) (next []string) {
+// leave ends a pass of a work, whether it had a turn or not, and returns the works whose turn it is.
+func (t *turns) leave(work string) (next []string) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	if t.forget(work); large && t.most > 0 {
-		t.taken--
-	}
-	for len(t.waiting) > 0 && t.taken < t.most {
+	t.forget(work)
+	for len(t.waiting) > 0 && len(t.taken) < t.most {
 		first := t.waiting[0]
 		t.waiting = t.waiting[1:]
-		if t.kept == nil {
-			t.kept = map[string]bool{}
+		if t.taken == nil {
+			t.taken = map[string]bool{}
 		}
-		t.kept[first] = true
-		t.taken++
+		t.taken[first] = false
 		next = append(next, first)
 	}
 	return next
 }
 
-// forget takes a work out of those that wait, and takes back the turn that is kept for it.
+// waits reports whether a work has no pass although one is due.
+func (t *turns) waits(work string) bool {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	passes, taken := t.taken[work]
+	return taken && !passes || slices.Contains(t.waiting, work)
+}
+
+// forget takes a work out of those that wait, and takes back its turn.
 func (t *turns) forget(work string) {
-	if t.kept[work] {
-		delete(t.kept, work)
-		t.taken--
-	}
+	delete(t.taken, work)
 	t.waiting = slices.DeleteFunc(t.waiting, func(other string) bool { return other == work })
+}
+
+// patient is a rate limiter that keeps the back-off of works that wait for their turn: they have not succeeded.
+type patient struct {
+	workqueue.TypedRateLimiter[ctrl.Request]
+	turns *turns
+}
+
+// Forget forgets the failures of a work, unless it waits.
+func (p patient) Forget(r ctrl.Request) {
+	if !p.turns.waits(r.Name) {
+		p.TypedRateLimiter.Forget(r)
+	}
 }
 
 // isLarge reports whether a pass over a work may take long.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
+	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -245,8 +246,8 @@ func (d *Decisions) orMisconfigured(err error) error {
 func (d *Decisions) disagreement(pages []*clusterv1beta1.PlacementDecision) error {
 	status := d.Placement.Status
 	if len(d.Groups) != int(status.NumberOfSelectedClusters) {
-		return fmt.Errorf("the decisions of placement %s name %d clusters, its status says %d",
-			d.Key, len(d.Groups), status.NumberOfSelectedClusters)
+		return fmt.Errorf("the decisions of placement %s name %d clusters, its status says %d%s",
+			d.Key, len(d.Groups), status.NumberOfSelectedClusters, keptText(pages))
 	}
 	var grouped, present []string
 	for _, group := range status.DecisionGroups {
@@ -257,9 +258,21 @@ func (d *Decisions) disagreement(pages []*clusterv1beta1.PlacementDecision) erro
 	}
 	slices.Sort(grouped)
 	if len(grouped) > 0 && !slices.Equal(grouped, present) {
-		return fmt.Errorf("placement %s has the decisions %v, its status names %v", d.Key, present, grouped)
+		return fmt.Errorf("placement %s has the decisions %v, its status names %v%s", d.Key, present, grouped,
+			keptText(pages))
 	}
 	return nil
+}
+
+// keptText names a page that counts for as long as finalizers keep it; it is empty without one.
+func keptText(pages []*clusterv1beta1.PlacementDecision) string {
+	for _, page := range pages {
+		if page.DeletionTimestamp != nil {
+			return fmt.Sprintf("; PlacementDecision %s is being deleted, and finalizers keep it: %s", page.Name,
+				message.Cut(strings.Join(page.Finalizers, ", "), message.MaxCause))
+		}
+	}
+	return ""
 }
 
 // unfitness returns why no cluster is unselected because of these decisions.

@@ -26,7 +26,7 @@ func (r *Reconciler) act(ctx context.Context, key types.NamespacedName, decision
 	var failed []error
 	decisionSlices, refused := behind(decisionSlices, r.memory.refusedLast(key)), ""
 	// Those that are made count apart: a quota may refuse them, which must not hold up the others.
-	written := map[bool]int{}
+	written, kept := map[bool]int{}, false
 	for _, p := range decisionSlices {
 		if !p.Changed() || ((more || len(failed) > 0) && !p.Gains) {
 			continue
@@ -43,9 +43,11 @@ func (r *Reconciler) act(ctx context.Context, key types.NamespacedName, decision
 			}
 		}
 		written[made]++
+		kept = kept || (p.Want == nil && !p.Kept() && len(p.Have.Finalizers) > 0)
 	}
 	r.memory.refuse(key, refused)
-	return more, errors.Join(failed...)
+	// One that a finalizer keeps is emptied by the next pass, which then says that all is decided.
+	return more || kept, errors.Join(failed...)
 }
 
 // behind returns slices in another order: those that gain clusters begin behind the one of a name, where there is one.
@@ -63,7 +65,7 @@ func behind(all []layout.Slice, name string) []layout.Slice {
 
 func (r *Reconciler) write(ctx context.Context, p layout.Slice) error {
 	if p.Kept() {
-		return r.writeDecisions(ctx, p.Have, p.Have, []clusterv1beta1.ClusterDecision{})
+		return client.IgnoreNotFound(r.writeDecisions(ctx, p.Have, p.Have, []clusterv1beta1.ClusterDecision{}))
 	}
 	if p.Want == nil {
 		uid := p.Have.UID

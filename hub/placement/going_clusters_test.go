@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/spokelet/spokelet/hub/fleet"
+	"github.com/spokelet/spokelet/hub/placement/layout"
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -180,4 +181,58 @@ func TestAPageOfAnEarlierVersionDeletedInTwoSteps(t *testing.T) {
 		passOf(t, r, key)
 	}
 	assert.Equal(t, []string{"c0000", "c0001"}, believed(t, hub, key))
+}
+
+// The finalizer goes between the list of the cache and the write.
+func TestAPageThatIsGoneNeedsNoEmptying(t *testing.T) {
+	hub, r, key := hubOf(t, 2, interceptor.Funcs{})
+	passOf(t, r, key)
+	var pages clusterv1beta1.PlacementDecisionList
+	require.NoError(t, hub.List(t.Context(), &pages))
+	begin(t, hub)
+	require.NoError(t, hub.List(t.Context(), &pages))
+	going := pages
+	for i := range pages.Items {
+		page := pages.Items[i].DeepCopy()
+		page.Finalizers = nil
+		require.NoError(t, hub.Update(t.Context(), page))
+	}
+	for i := range going.Items {
+		require.NoError(t, r.write(t.Context(), layout.Slice{Have: &going.Items[i]}), "what is gone selects nothing")
+	}
+}
+
+// As TestAClusterThatLeftIsNew; the hub manager stops right after the pass that deselected c0001 and said so in the
+// status, for half an hour.
+func TestAClusterThatLeftBeforeTheManagerStoppedIsNew(t *testing.T) {
+	hub, r, key := hubOf(t, 2, interceptor.Funcs{})
+	passOf(t, r, key)
+	var pages clusterv1beta1.PlacementDecisionList
+	require.NoError(t, hub.List(t.Context(), &pages))
+	for i := range pages.Items {
+		pages.Items[i].Finalizers = []string{"example.com/backup"}
+		require.NoError(t, hub.Update(t.Context(), &pages.Items[i]))
+	}
+	limit := func(n int32) {
+		var p clusterv1beta1.Placement
+		require.NoError(t, hub.Get(t.Context(), key, &p))
+		p.Generation, p.Spec.NumberOfClusters = p.Generation+1, new(n)
+		require.NoError(t, hub.Update(t.Context(), &p))
+	}
+	limit(1)
+	var p clusterv1beta1.Placement
+	for p.Status.NumberOfSelectedClusters != 1 { // until it is decided, and published
+		passOf(t, r, key)
+		require.NoError(t, hub.Get(t.Context(), key, &p))
+	}
+	// Half an hour without a hub manager.
+	var c clusterv1.ManagedCluster
+	require.NoError(t, hub.Get(t.Context(), client.ObjectKey{Name: "c0001"}, &c))
+	c.Spec.Taints = []clusterv1.Taint{{Key: "x", Effect: clusterv1.TaintEffectNoSelectIfNew}}
+	require.NoError(t, hub.Update(t.Context(), &c))
+	limit(2)
+	for range 3 {
+		passOf(t, r, key)
+	}
+	assert.Equal(t, []string{"c0000"}, believed(t, hub, key), "c0001 has not been selected for half an hour")
 }

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// maxTemplates is how many bytes of JSON the templates have together that are kept compiled. Every cluster needs the
-	// same few, and compiled they take some twenty times that.
-	maxTemplates = 4 << 20
-	// leastTemplate is what a template counts at least.
+	// maxTemplates is how many bytes the templates take together that are kept compiled. Every cluster needs the same
+	// few.
+	maxTemplates = 64 << 20
+	// leastTemplate is what a template takes at least.
 	leastTemplate = 16 << 10
 )
 
@@ -75,11 +75,37 @@ func (r *Registry) read(config addon.ChosenConfig) (*Compiled, error) {
 	made := r.compiled.Of(key, maxTemplates, func() (compiled, int) {
 		t, err := ReadTemplate(config.Object)
 		if err != nil {
-			return compiled{err: err}, leastTemplate
+			return compiled{err: err}, maxTemplates + 1 // It is not kept.
 		}
-		return compiled{template: Compile(t)}, max(leastTemplate, sizeOf(t.Manifests))
+		return compiled{template: Compile(t)}, leastTemplate + weigh(t.Manifests)
 	})
 	return made.template, made.err
+}
+
+// weigh estimates how many bytes a decoded value takes, which is a few times its JSON for text and twenty times for
+// many small values.
+func weigh[V any](values []V) int {
+	sum := 0
+	for _, value := range values {
+		sum += weighOne(value)
+	}
+	return sum
+}
+
+func weighOne(value any) int {
+	const header, entry = 48, 16
+	sum := header
+	switch v := value.(type) {
+	case map[string]any:
+		for key, one := range v {
+			sum += 2*entry + len(key) + weighOne(one)
+		}
+	case []any:
+		sum += weigh(v)
+	case string:
+		sum += len(v)
+	}
+	return sum
 }
 
 // compiled is a compiled template, or why it cannot be read.

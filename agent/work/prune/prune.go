@@ -137,10 +137,7 @@ func (p *pass) pruneRank(ctx context.Context, rank []workv1.AppliedManifestResou
 			if deletion == nil {
 				return nil
 			}
-			if state, _ := p.Store.Look(p.Owner, id); bytes > 0 && state.Bytes != bytes {
-				state.Bytes = bytes // so that it is asked for once the next time
-				p.Store.Record(p.Owner, id, state)
-			}
+			p.Store.Measure(p.Owner, id, bytes) // so that it is asked for once the next time
 			mu.Lock()
 			defer mu.Unlock()
 			left.Err = errors.Join(left.Err, err)

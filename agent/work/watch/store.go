@@ -234,6 +234,21 @@ func (s *Store) Record(o Owner, id manifest.ID, state State) {
 	}
 }
 
+// Measure stores how many bytes the largest answer about an object had, of which a state is known; zero changes nothing.
+func (s *Store) Measure(o Owner, id manifest.ID, bytes int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.objects[id]
+	if e == nil || bytes == 0 {
+		return
+	}
+	if owned := e.of(o); owned != nil && owned.state != nil {
+		state := *owned.state
+		state.Bytes = bytes
+		owned.state = &state
+	}
+}
+
 // Observe stores an event and wakes the owners whose state differs from it. Objects that nobody claims are not
 // remembered.
 func (s *Store) Observe(id manifest.ID, event Event) {

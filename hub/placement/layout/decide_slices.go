@@ -124,13 +124,15 @@ func (p *planner) finishPart(l *Layout, group string, in *part) {
 // writeOrder sorts slices in the order of writing. Those that gain clusters come first, so that no reader misses a
 // cluster that stays. The others follow so that the indexes have no gap while slices are written one by one, where
 // groups are only added or removed: indexes that grow from the lowest, then those that shrink and deletions from the
-// highest.
+// highest. Those that are kept come last: a policy may refuse to change what is being deleted.
 func writeOrder(a, b Slice) int {
-	const gains, grows, shrinks = 0, 1, 2
+	const gains, grows, shrinks, kept = 0, 1, 2, 3
 	key := func(p Slice) (class, position int) {
 		switch {
 		case p.Gains:
 			return gains, p.index
+		case p.Kept():
+			return kept, 0
 		case p.Want != nil && p.index >= observedIndex(p.Have):
 			return grows, p.index
 		}
