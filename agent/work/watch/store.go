@@ -234,7 +234,8 @@ func (s *Store) Record(o Owner, id manifest.ID, state State) {
 	}
 }
 
-// Measure stores how many bytes the largest answer about an object had, of which a state is known; zero changes nothing.
+// Measure stores how many bytes the largest answer about an object had, if a state of it is known; zero changes
+// nothing.
 func (s *Store) Measure(o Owner, id manifest.ID, bytes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
