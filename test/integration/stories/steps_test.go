@@ -142,6 +142,19 @@ func (s story) counts(texts ...string) {
 func (s story) deleteManagement() {
 	s.Helper()
 	management := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: s.addOn}}
+	// An add-on follows its owner, which is set in a race with the first statuses: in the first seconds it may have none.
+	suite.Eventually(s, func() error {
+		var all addonv1beta1.ManagedClusterAddOnList
+		if err := plane.Client.List(s.Context(), &all); err != nil {
+			return err
+		}
+		for i := range all.Items {
+			if addOn := &all.Items[i]; addOn.Name == s.addOn && len(addOn.OwnerReferences) == 0 {
+				return fmt.Errorf("the add-on on %s has no owner", addOn.Namespace)
+			}
+		}
+		return nil
+	})
 	require.NoError(s, plane.Client.Delete(s.Context(), management))
 }
 
