@@ -7,12 +7,18 @@ MAKEFLAGS += --warn-undefined-variables --no-builtin-rules
 SHELL := /bin/sh
 
 BIN := bin
+# The minor version of Kubernetes that tests run on, one of test/kube/versions; empty means the one of test/kube/go.mod.
+KUBE_VERSION ?=
+# Another one for managed clusters that are not hubs at once; empty means the same.
+KUBE_VERSION_MANAGED ?=
 # A directory with ready control plane programs; empty means to compile them.
 KUBE_ASSETS ?=
-ifneq ($(KUBE_ASSETS),)
-override KUBE_ASSETS := $(abspath $(KUBE_ASSETS))
-endif
+KUBE_READY := $(if $(KUBE_ASSETS),$(abspath $(KUBE_ASSETS)))
+override KUBE_ASSETS := $(or $(KUBE_READY),$(abspath $(BIN)/kube$(addprefix -,$(KUBE_VERSION))))
 export KUBE_ASSETS
+ifneq ($(KUBE_VERSION_MANAGED),)
+export KUBE_ASSETS_MANAGED := $(abspath $(BIN)/kube-$(KUBE_VERSION_MANAGED))
+endif
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unversioned)
 # The commit and its time, for images.
 REVISION = $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
@@ -104,8 +110,11 @@ image: ## Build the images into bin/images, without a container engine (IMAGE_PL
 		--repository $(IMAGE_REPOSITORY) --tags $(IMAGE_TAGS) --platforms $(IMAGE_PLATFORMS)
 
 .PHONY: kube
-kube: ## Compile etcd, kube-apiserver and kube-controller-manager into bin/kube (KUBE_ASSETS=dir uses ready ones)
-	@cd test/kube && go run ./build -o ../../$(BIN)/kube
+kube: ## Compile etcd, kube-apiserver, kube-controller-manager into bin/kube (KUBE_VERSION=1.33, or KUBE_ASSETS=dir has them)
+	@cd test/kube && KUBE_ASSETS=$(KUBE_READY) go run ./build -o $(KUBE_ASSETS) -version '$(KUBE_VERSION)'
+ifneq ($(KUBE_VERSION_MANAGED),)
+	@cd test/kube && KUBE_ASSETS= go run ./build -o $(KUBE_ASSETS_MANAGED) -version '$(KUBE_VERSION_MANAGED)'
+endif
 
 .PHONY: test
 test: kube $(TEST_TOOLS) ## Run all tests: unit tests, and integration tests on real control planes
@@ -131,8 +140,7 @@ test-samples: ## Test the sample add-ons
 
 .PHONY: test-ship
 test-ship: kube ## Test what ships as YAML: kustomize, the Helm chart, and the commands of the pages about installing
-	cd test/ship && KUBE_ASSETS=$(or $(KUBE_ASSETS),$(abspath $(BIN)/kube)) \
-		go test -count 1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
+	cd test/ship && go test -count 1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
 
 # Their corpora, in testdata/fuzz, are part of the unit tests, too. Go compiles their packages once more, to watch which
 # code an input reaches; its cache keeps them.

@@ -38,6 +38,9 @@ type Options struct {
 	// Assets is the directory with etcd, kube-apiserver and kube-controller-manager; empty means the environment
 	// variable KUBE_ASSETS, and bin/kube below the module root without it.
 	Assets string
+	// Managed reports that it is the control plane of a managed cluster and not of a hub. Then the variable
+	// KUBE_ASSETS_MANAGED goes before KUBE_ASSETS, so that both have versions of their own.
+	Managed bool
 	// Log receives a line per event of interest; nil drops them.
 	Log io.Writer
 	// Audit lets the API server write an audit log, one JSON line per finished request, see AuditLog.
@@ -78,7 +81,7 @@ type ControlPlane struct {
 // Start starts a control plane and returns when its API server is ready and its controllers work. The context bounds
 // the start only; the caller must call Stop.
 func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
-	assets, err := findAssets(opts.Assets)
+	assets, err := findAssets(opts.Assets, opts.Managed)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -13,10 +14,11 @@ import (
 var programs = [...]string{"etcd", "kube-apiserver", "kube-controller-manager"}
 
 // findAssets returns the directory with the programs, or an error that says how to get them.
-func findAssets(dir string) (string, error) {
-	if dir == "" {
-		dir = os.Getenv("KUBE_ASSETS")
+func findAssets(dir string, managed bool) (string, error) {
+	if dir == "" && managed {
+		dir = os.Getenv("KUBE_ASSETS_MANAGED")
 	}
+	dir = cmp.Or(dir, os.Getenv("KUBE_ASSETS"))
 	if dir == "" {
 		root, err := ModuleRoot()
 		if err != nil {

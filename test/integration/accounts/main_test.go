@@ -64,7 +64,7 @@ func TestMain(m *testing.M) {
 	suite.Main(m, func(t suite.T) {
 		hub = suite.Start(t, sandbox.Options{Name: "accounts"},
 			manifests.CRDs(), manifests.Hub(), manifests.SpokeCRDs(), [][]byte{klusterletOverlay, hostingOverlay})
-		managed := suite.Start(t, sandbox.Options{Name: "accounts-managed"}, manifests.SpokeCRDs(), [][]byte{managedOverlay})
+		managed := suite.Start(t, sandbox.Options{Name: "accounts-managed", Managed: true}, manifests.SpokeCRDs(), [][]byte{managedOverlay})
 		suite.StartHub(t, hub)
 		sites["on the cluster"] = runAgent(t, "accounts")
 		sites["on a hosting cluster"] = runHosted(t, managed)

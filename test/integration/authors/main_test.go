@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 		plane.AwaitDefinitions(t)
 		plane.AwaitPolicies(t)
 		for _, name := range []string{east, west, guest} {
-			clusters[name] = suite.Start(t, sandbox.Options{Name: name}, manifests.SpokeCRDs(), manifests.Klusterlet())
+			clusters[name] = suite.Start(t, sandbox.Options{Name: name, Managed: true}, manifests.SpokeCRDs(), manifests.Klusterlet())
 		}
 		for _, name := range []string{east, west} {
 			suite.StartKubelet(t, name, clusters[name], ofJob)

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	suite.Main(m, func(t suite.T) {
 		host = suite.Start(t, sandbox.Options{Name: "hosting"},
 			manifests.CRDs(), manifests.Hub(), manifests.SpokeCRDs(), manifests.Klusterlet())
-		managed = suite.Start(t, sandbox.Options{Name: "managed"}, manifests.SpokeCRDs(), manifests.Klusterlet())
+		managed = suite.Start(t, sandbox.Options{Name: "managed", Managed: true}, manifests.SpokeCRDs(), manifests.Klusterlet())
 		withdraw(t, host)
 		withdraw(t, managed)
 		suite.StartHub(t, host)

@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 		})
 		plane.AwaitDefinitions(t)
 		plane.AwaitPolicies(t)
-		hostPlane = suite.Start(t, sandbox.Options{Name: host}, manifests.SpokeCRDs(), manifests.Klusterlet())
-		guestPlane = suite.Start(t, sandbox.Options{Name: guest}, manifests.SpokeCRDs(), manifests.Klusterlet())
+		hostPlane = suite.Start(t, sandbox.Options{Name: host, Managed: true}, manifests.SpokeCRDs(), manifests.Klusterlet())
+		guestPlane = suite.Start(t, sandbox.Options{Name: guest, Managed: true}, manifests.SpokeCRDs(), manifests.Klusterlet())
 
 		suite.RunAgent(t, suite.ConfigureAgent(t, plane, hostPlane, host, names.NamespaceAgent))
 		// The agent of the guest has a namespace of its own on the host.

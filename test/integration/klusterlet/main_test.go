@@ -37,6 +37,6 @@ func TestMain(m *testing.M) {
 			manifests.CRDs(), manifests.Hub(), manifests.SpokeCRDs())
 		bootstrap = plane.AccountConfig(t, names.NamespaceBootstrap, names.ServiceAccountBootstrap)
 		suite.StartHub(t, plane)
-		managed = suite.Start(t, sandbox.Options{Name: "managed"}, manifests.SpokeCRDs())
+		managed = suite.Start(t, sandbox.Options{Name: "managed", Managed: true}, manifests.SpokeCRDs())
 	})
 }

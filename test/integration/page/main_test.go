@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		plane.AwaitDefinitions(t)
 		plane.AwaitPolicies(t)
 		for _, name := range []string{"cluster1", "cluster2"} {
-			own := suite.Start(t, sandbox.Options{Name: name}, manifests.SpokeCRDs(), manifests.Klusterlet())
+			own := suite.Start(t, sandbox.Options{Name: name, Managed: true}, manifests.SpokeCRDs(), manifests.Klusterlet())
 			suite.StartKubelet(t, name, own, func(*corev1.Pod) bool { return false })
 			suite.RunAgent(t, suite.ConfigureAgent(t, plane, own, name, names.NamespaceAgent))
 			clusters[name] = own

@@ -31,7 +31,7 @@ var hub, managed *suite.Plane
 func TestMain(m *testing.M) {
 	suite.Main(m, func(t suite.T) {
 		hub = suite.Start(t, sandbox.Options{Name: "hub"}, manifests.CRDs(), manifests.Hub())
-		managed = suite.Start(t, sandbox.Options{Name: "spoke"}, manifests.SpokeCRDs(), manifests.Klusterlet())
+		managed = suite.Start(t, sandbox.Options{Name: "spoke", Managed: true}, manifests.SpokeCRDs(), manifests.Klusterlet())
 		suite.StartHub(t, hub)
 	})
 }

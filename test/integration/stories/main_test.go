@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 		plane.AwaitPolicies(t)
 		clusters[local] = plane
 		for _, name := range []string{east, west} {
-			clusters[name] = suite.Start(t, sandbox.Options{Name: name}, manifests.SpokeCRDs(), manifests.Klusterlet())
+			clusters[name] = suite.Start(t, sandbox.Options{Name: name, Managed: true}, manifests.SpokeCRDs(), manifests.Klusterlet())
 		}
 		for name, own := range clusters {
 			suite.StartKubelet(t, name, own, playedByHand)

@@ -26,7 +26,7 @@ import (
 func apart(t *testing.T) (*env, client.Client) {
 	t.Helper()
 	e := newEnv(t)
-	spoke := suite.Start(t, sandbox.Options{Name: "managed"}, manifests.SpokeCRDs(), manifests.Klusterlet())
+	spoke := suite.Start(t, sandbox.Options{Name: "managed", Managed: true}, manifests.SpokeCRDs(), manifests.Klusterlet())
 	e.settings.spoke = spoke.AccountConfig(t, names.NamespaceAgent, names.ServiceAccountAgent)
 	return e, spoke.Client
 }

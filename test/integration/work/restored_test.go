@@ -25,7 +25,7 @@ import (
 func TestASpokeWhoseStoreWasRestoredIsRepaired(t *testing.T) {
 	t.Parallel()
 	const restart = 2 * time.Minute
-	spoke := suite.Start(t, sandbox.Options{Name: "restored"}, manifests.SpokeCRDs(), manifests.Klusterlet())
+	spoke := suite.Start(t, sandbox.Options{Name: "restored", Managed: true}, manifests.SpokeCRDs(), manifests.Klusterlet())
 	admin := spoke.Client
 	e := newEnv(t)
 	require.NoError(t, admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.cluster}}))

@@ -1,7 +1,8 @@
 // Command build compiles the control plane that tests and the demo run on: etcd, kube-apiserver and
 // kube-controller-manager, from the Go modules that this module pins, with their version stamped. It prints what it
 // builds and how long that takes, and builds nothing when nothing changed. With KUBE_ASSETS set it only checks that
-// the ready programs are there.
+// the ready programs are there. Flag -version builds another version of Kubernetes, of those that directory versions
+// pins; -pin writes such a pair of files.
 package main
 
 import (
@@ -33,18 +34,30 @@ var programs = [...]program{
 
 func main() {
 	out := flag.String("o", filepath.Join("..", "..", "bin", "kube"), "directory for the programs")
+	version := flag.String("version", "", "minor version of Kubernetes, such as 1.33; empty for the one in go.mod")
+	release := flag.String("pin", "", "release of Kubernetes to pin, such as v1.33.7; nothing is built then")
 	flag.Parse()
-	if err := run(*out, os.Getenv("KUBE_ASSETS")); err != nil {
+	var err error
+	if *release != "" {
+		err = pin(*release)
+	} else {
+		err = run(*out, *version, os.Getenv("KUBE_ASSETS"))
+	}
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "building the control plane: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func run(out, ready string) error {
+func run(out, version, ready string) error {
 	if ready != "" {
 		return check(ready)
 	}
-	stamp, err := fingerprint()
+	modules, err := modulesOf(version)
+	if err != nil {
+		return err
+	}
+	stamp, err := fingerprint(modules)
 	if err != nil {
 		return err
 	}
@@ -62,7 +75,7 @@ func run(out, ready string) error {
 	fmt.Println("Building the control plane for tests and the demo; the first time takes about six minutes on two cores.")
 	started := time.Now()
 	for _, p := range programs {
-		if err := build(p, out); err != nil {
+		if err := build(p, modules, out); err != nil {
 			return err
 		}
 	}
@@ -84,11 +97,33 @@ func check(dir string) error {
 	return nil
 }
 
+// modulesOf returns the file that pins the modules of a version of Kubernetes.
+func modulesOf(version string) (string, error) {
+	if version == "" {
+		return "go.mod", nil
+	}
+	file := modulesFile(version)
+	if _, err := os.Stat(file); err == nil {
+		return file, nil
+	}
+	pinned, err := filepath.Glob(modulesFile("*"))
+	if err != nil {
+		return "", err
+	}
+	for i := range pinned {
+		pinned[i] = strings.TrimSuffix(filepath.Base(pinned[i]), ".mod")
+	}
+	return "", fmt.Errorf("version %s of Kubernetes is not pinned, but %s are", version, strings.Join(pinned, ", "))
+}
+
+func modulesFile(version string) string { return filepath.Join("versions", version+".mod") }
+
 // fingerprint is a hash of all that decides what is built: the pinned modules, this program and the compiler.
-func fingerprint() (string, error) {
+func fingerprint(modules string) (string, error) {
 	hash := sha256.New()
 	fmt.Fprintln(hash, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	for _, file := range []string{"go.mod", "go.sum", filepath.Join("build", "main.go")} {
+	sums := strings.TrimSuffix(modules, ".mod") + ".sum"
+	for _, file := range []string{modules, sums, filepath.Join("build", "main.go")} {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			return "", fmt.Errorf("reading what is pinned: %w", err)
@@ -98,15 +133,15 @@ func fingerprint() (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)) + "\n", nil
 }
 
-func build(p program, out string) error {
-	version, err := goCommand("list", "-m", "-f", "{{.Version}}", p.module).Output()
+func build(p program, modules, out string) error {
+	version, err := goCommand("list", "-modfile="+modules, "-m", "-f", "{{.Version}}", p.module).Output()
 	if err != nil {
 		return fmt.Errorf("finding the pinned version of %s: %w", p.module, err)
 	}
 	tag := strings.TrimSpace(string(version))
 	fmt.Printf("  %-24s %s (about %s the first time) ", p.name, tag, p.cold)
 	started := time.Now()
-	cmd := goCommand("build", "-trimpath", "-ldflags", ldflags(tag), "-o", filepath.Join(out, p.name), p.pkg)
+	cmd := goCommand("build", "-modfile="+modules, "-trimpath", "-ldflags", ldflags(tag), "-o", filepath.Join(out, p.name), p.pkg)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	if err := cmd.Run(); err != nil {
 		fmt.Println()
