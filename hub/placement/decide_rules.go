@@ -79,22 +79,20 @@ func countLabels(spec clusterv1beta1.PlacementSpec, _ compiler) error {
 
 // eachSelector calls a function with each selector of a spec, which may change it.
 func eachSelector(spec *clusterv1beta1.PlacementSpec, f func(*metav1.LabelSelector)) {
-	of := func(s *clusterv1beta1.ClusterSelector) {
-		f(&s.LabelSelector)
-		claims := metav1.LabelSelector{MatchExpressions: s.ClaimSelector.MatchExpressions}
+	of := func(byLabel *metav1.LabelSelector, byClaim *clusterv1beta1.ClusterClaimSelector) {
+		f(byLabel)
+		claims := metav1.LabelSelector{MatchExpressions: byClaim.MatchExpressions}
 		f(&claims)
-		s.ClaimSelector.MatchExpressions = claims.MatchExpressions
+		byClaim.MatchExpressions = claims.MatchExpressions
 	}
 	for i := range spec.Predicates {
-		of(&spec.Predicates[i].RequiredClusterSelector)
+		s := &spec.Predicates[i].RequiredClusterSelector
+		of(&s.LabelSelector, &s.ClaimSelector)
 	}
 	groups := spec.DecisionStrategy.GroupStrategy.DecisionGroups
 	for i := range groups {
-		group := &groups[i].ClusterSelector
-		f(&group.LabelSelector)
-		claims := metav1.LabelSelector{MatchExpressions: group.ClaimSelector.MatchExpressions}
-		f(&claims)
-		group.ClaimSelector.MatchExpressions = claims.MatchExpressions
+		s := &groups[i].ClusterSelector
+		of(&s.LabelSelector, &s.ClaimSelector)
 	}
 }
 

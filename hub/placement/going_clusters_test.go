@@ -100,6 +100,18 @@ func TestAPageThatGoesDoesNotKeepWhatIsUnbound(t *testing.T) {
 	}
 }
 
+// staysInTwoSteps deletes the pages of both clusters, which are selected before and after.
+func staysInTwoSteps(t *testing.T, hub client.Client, r *Reconciler, key client.ObjectKey) {
+	t.Helper()
+	passOf(t, r, key)
+	require.Equal(t, []string{"c0000", "c0001"}, believed(t, hub, key))
+	begin(t, hub)
+	for range 3 {
+		passOf(t, r, key)
+	}
+	assert.Equal(t, []string{"c0000", "c0001"}, believed(t, hub, key))
+}
+
 // begin deletes all pages in the foreground, which takes two steps.
 func begin(t *testing.T, hub client.Client) {
 	t.Helper()
@@ -112,7 +124,7 @@ func begin(t *testing.T, hub client.Client) {
 	}
 }
 
-// TestAPageDeletedInTwoStepsKeepsItsClusters: somebody deletes a page in the foreground (kubectl delete
+// TestAPageDeletedInTwoStepsKeepsItsClusters: a user deletes a page in the foreground (kubectl delete
 // --cascade=foreground, Argo CD). The selection stays, also of a cluster that would not be selected for the first time.
 func TestAPageDeletedInTwoStepsKeepsItsClusters(t *testing.T) {
 	for sentence, change := range map[string]func(*clusterv1.ManagedCluster){
@@ -128,13 +140,7 @@ func TestAPageDeletedInTwoStepsKeepsItsClusters(t *testing.T) {
 			require.NoError(t, hub.Get(t.Context(), client.ObjectKey{Name: "c0001"}, &c))
 			change(&c)
 			require.NoError(t, hub.Update(t.Context(), &c))
-			passOf(t, r, key)
-			require.Equal(t, []string{"c0000", "c0001"}, believed(t, hub, key))
-			begin(t, hub)
-			for range 3 {
-				passOf(t, r, key)
-			}
-			assert.Equal(t, []string{"c0000", "c0001"}, believed(t, hub, key))
+			staysInTwoSteps(t, hub, r, key)
 		})
 	}
 }
@@ -152,16 +158,10 @@ func TestAPageDeletedInTwoStepsKeepsItsClustersOfANumber(t *testing.T) {
 		of.Name, of.Spec.HubAcceptsClient = fmt.Sprintf("a%04d", i), true
 		require.NoError(t, hub.Create(t.Context(), of))
 	}
-	passOf(t, r, key)
-	require.Equal(t, []string{"c0000", "c0001"}, believed(t, hub, key))
-	begin(t, hub)
-	for range 3 {
-		passOf(t, r, key)
-	}
-	assert.Equal(t, []string{"c0000", "c0001"}, believed(t, hub, key))
+	staysInTwoSteps(t, hub, r, key)
 }
 
-// An earlier version selected clusters without a binding; somebody deletes its page in the foreground.
+// An earlier version selected clusters without a binding; a user deletes its page in the foreground.
 func TestAPageOfAnEarlierVersionDeletedInTwoSteps(t *testing.T) {
 	hub, r, key := hubOf(t, 2, interceptor.Funcs{})
 	passOf(t, r, key)
@@ -174,13 +174,7 @@ func TestAPageOfAnEarlierVersionDeletedInTwoSteps(t *testing.T) {
 	require.NoError(t, hub.Delete(t.Context(), &clusterv1beta2.ManagedClusterSetBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: setGlobal},
 	}))
-	passOf(t, r, key)
-	require.Equal(t, []string{"c0000", "c0001"}, believed(t, hub, key))
-	begin(t, hub)
-	for range 3 {
-		passOf(t, r, key)
-	}
-	assert.Equal(t, []string{"c0000", "c0001"}, believed(t, hub, key))
+	staysInTwoSteps(t, hub, r, key)
 }
 
 // The finalizer goes between the list of the cache and the write.

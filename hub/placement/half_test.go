@@ -7,27 +7,31 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
+// resize edits how many clusters a group may have, and makes a pass.
+func resize(t *testing.T, hub client.Client, r *Reconciler, key client.ObjectKey, size intstr.IntOrString) {
+	t.Helper()
+	var p clusterv1beta1.Placement
+	require.NoError(t, hub.Get(t.Context(), key, &p))
+	p.Generation++
+	p.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup = size
+	require.NoError(t, hub.Update(t.Context(), &p))
+	passOf(t, r, key)
+}
+
 // TestAPlacementThatIsMisconfiguredHalfwaySaysSo: a person edits a Placement twice in a row: the second time, it is
 // misconfigured. What is said of it is that.
 func TestAPlacementThatIsMisconfiguredHalfwaySaysSo(t *testing.T) {
 	for _, clusters := range []int{maxWrites, maxWrites + 10} {
 		hub, r, key := hubOf(t, clusters, interceptor.Funcs{})
-		edit := func(size intstr.IntOrString) {
-			var p clusterv1beta1.Placement
-			require.NoError(t, hub.Get(t.Context(), key, &p))
-			p.Generation++
-			p.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup = size
-			require.NoError(t, hub.Update(t.Context(), &p))
-			passOf(t, r, key)
-		}
 		passOf(t, r, key)
-		edit(intstr.FromString("none"))
+		resize(t, hub, r, key, intstr.FromString("none"))
 		for range 5 {
 			passOf(t, r, key)
 		}
@@ -46,17 +50,9 @@ func TestAPlacementThatDecidedBeforeIsMisconfiguredHalfway(t *testing.T) {
 	hub, r, key := hubOf(t, maxWrites+10, interceptor.Funcs{})
 	for passOf(t, r, key).RequeueAfter > 0 {
 	}
-	edit := func(size intstr.IntOrString) {
-		var p clusterv1beta1.Placement
-		require.NoError(t, hub.Get(t.Context(), key, &p))
-		p.Generation++
-		p.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup = size
-		require.NoError(t, hub.Update(t.Context(), &p))
-		passOf(t, r, key)
-	}
 	require.Len(t, believed(t, hub, key), maxWrites+10)
-	edit(intstr.FromInt32(60)) // merges 60 groups: 59 pages go, 50 in a pass
-	edit(intstr.FromString("none"))
+	resize(t, hub, r, key, intstr.FromInt32(60)) // merges 60 groups: 59 pages go, 50 in a pass
+	resize(t, hub, r, key, intstr.FromString("none"))
 	passOf(t, r, key)
 	var p clusterv1beta1.Placement
 	var pages clusterv1beta1.PlacementDecisionList

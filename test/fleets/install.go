@@ -121,26 +121,28 @@ func (w *installation) replace() {
 		var kept []*clusterv1beta1.PlacementDecision
 		if !w.writer.sticky && !w.writer.silent && len(next.pages) > 0 && w.chance(2) {
 			// A finalizer of another client keeps a page, which other controllers take over by its name.
-			going := next.pages[0].DeepCopy()
-			going.ResourceVersion, going.DeletionTimestamp = rv, &metav1.Time{Time: w.now}
-			going.Finalizers = []string{"example.com/backup"}
-			kept = append(kept, going)
+			kept = append(kept, w.going(next.pages[0], rv))
 		}
 		next.placement, next.pages = p, kept
 	}}, time.Second)
 }
 
-// begin lets somebody delete the first page, which a finalizer of another client keeps.
+// begin lets a client delete the first page, which a finalizer of another client keeps.
 func (w *installation) begin() {
-	if len(w.last().pages) == 0 || w.last().pages[0].DeletionTimestamp != nil || w.writer.silent {
+	if len(w.last().pages) == 0 || isGoing(w.last().pages[0]) || w.writer.silent {
 		return
 	}
 	w.writeAll([]write{func(next *version, rv string) {
-		going := next.pages[0].DeepCopy()
-		going.ResourceVersion, going.DeletionTimestamp = rv, &metav1.Time{Time: w.now}
-		going.Finalizers = []string{"example.com/backup"}
-		next.pages[0] = going
+		next.pages[0] = w.going(next.pages[0], rv)
 	}}, time.Second)
+}
+
+// going is a page that is being deleted, and kept.
+func (w *installation) going(page *clusterv1beta1.PlacementDecision, rv string) *clusterv1beta1.PlacementDecision {
+	going := page.DeepCopy()
+	going.ResourceVersion, going.DeletionTimestamp = rv, &metav1.Time{Time: w.now}
+	going.Finalizers = []string{"example.com/backup"}
+	return going
 }
 
 // draw returns a selection that differs a little from another one.
