@@ -27,6 +27,7 @@ import (
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/hub/install"
 	"github.com/spokelet/spokelet/hub/placement"
+	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/hubprocess"
 	"github.com/spokelet/spokelet/internal/names"
 	tokens "github.com/spokelet/spokelet/internal/token"
@@ -54,7 +55,8 @@ func cacheOptions(home string) (cache.Options, error) {
 	}
 	t := &hubprocess.Trims{}
 	return cache.Options{
-		DefaultTransform: hubprocess.Bounded(t.Other),
+		// Configurations, above all, of which tenants have any number.
+		DefaultTransform: hubprocess.Bounded(packed(t.Other)),
 		ByObject: map[client.Object]cache.ByObject{
 			&workv1.ManifestWork{}: {
 				Label: ofAddon, Transform: hubprocess.Annotated(works.Trim(&t.Shared)),
@@ -81,6 +83,17 @@ func cacheOptions(home string) (cache.Options, error) {
 			&rbacv1.Role{}:               {Label: ofToken, Transform: hubprocess.Annotated(t.Role)},
 		},
 	}, nil
+}
+
+// packed returns a transformation that packs configurations before the next one.
+func packed(next func(any) (any, error)) func(any) (any, error) {
+	return func(in any) (any, error) {
+		out, err := confighash.Pack(in)
+		if err != nil {
+			return out, err
+		}
+		return next(out)
+	}
 }
 
 // trimAddOn returns the transformation of ManagedClusterAddOns.

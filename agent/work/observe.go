@@ -85,7 +85,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 
 // enter reports whether the work may have its pass now.
 func (r *Reconciler) enter(f *facts, large bool) bool {
-	f.crowded = !r.turns.enter(f.owner.Name, large)
+	f.crowded = !r.turns.Enter(r.request(f.owner.Name), large)
 	return !f.crowded
 }
 

@@ -97,7 +97,7 @@ type Reconciler struct {
 	// parts are built once, by complete.
 	parts
 	// turns leave workers to small works.
-	turns turns
+	turns reconcile.Turns
 	// absence is nil when nothing is done before the hub has listed its works.
 	absence *absence
 }
@@ -134,8 +134,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if crowded {
 			return
 		}
-		for _, work := range r.turns.leave(req.Name) {
-			r.wake(watch.Owner{Name: work})
+		for _, work := range r.turns.Leave(req) {
+			r.wake(watch.Owner{Name: work.Name})
 		}
 	}()
 	f, err := r.observe(ctx, req.Name)

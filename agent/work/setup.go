@@ -91,9 +91,8 @@ func (r *Reconciler) setupWorks(mgr ctrl.Manager, works source.Source) error {
 			return fmt.Errorf("adding the metrics of the copies of works: %w", err)
 		}
 	}
-	options := reconcile.Options(r.Workers)
-	options.RateLimiter = patient{options.RateLimiter, &r.turns}
-	err := ctrl.NewControllerManagedBy(mgr).Named("agent.work").WithOptions(options).
+	err := ctrl.NewControllerManagedBy(mgr).Named("agent.work").
+		WithOptions(reconcile.OptionsInTurns(r.Workers, &r.turns)).
 		WatchesRawSource(source.Func(r.start)).
 		WatchesRawSource(works).
 		WatchesRawSource(r.appliedSource()).
@@ -154,7 +153,7 @@ func (r *Reconciler) complete() error {
 	}
 	store, watcher := watch.NewWatcher(metas, r.MaxWatches, r.Relist, r.wake)
 	r.applier = apply.Applier{Client: objects, Feedback: feedback.New(r.RawFeedback, r.MaxJSONRawLength)}
-	r.room, r.turns.most = spoke.NewRoom(), max(1, r.Workers/2)
+	r.room = spoke.NewRoom()
 	r.pruner = prune.Pruner{
 		Client: objects, Store: store, Mapper: r.mapper, Count: r.counts.deletion, Timeout: r.DeletionTimeout,
 	}

@@ -40,6 +40,20 @@ type plan struct {
 	layout        layout.Layout
 }
 
+// longPass is from how many slices that are written a pass may take long.
+const longPass = 10
+
+// long reports whether carrying the plan out may take long.
+func (p plan) long() bool {
+	changed := 0
+	for _, slice := range p.layout.Slices {
+		if slice.Changed() {
+			changed++
+		}
+	}
+	return changed >= longPass
+}
+
 // decide returns the plan for one Placement. It is given what the Placement is interested in, which follows from the
 // facts without the clusters.
 func decide(f facts, in interest) plan {

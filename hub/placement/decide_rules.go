@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
 	"github.com/spokelet/spokelet/hub/placement/layout"
@@ -172,6 +173,9 @@ func (r *rules) parseGroups(spec clusterv1beta1.PlacementSpec, _ compiler) error
 		at := fmt.Sprintf("%s.decisionGroups[%d]", path, i)
 		if from.GroupName == "" {
 			return fmt.Errorf("%s.groupName is empty", at)
+		}
+		if wrong := validation.IsValidLabelValue(from.GroupName); len(wrong) > 0 {
+			return fmt.Errorf("%s.groupName cannot be a label of PlacementDecisions: %s", at, wrong[0])
 		}
 		s, err := parseSelector(at+".groupClusterSelector", &from.ClusterSelector.LabelSelector,
 			from.ClusterSelector.ClaimSelector)

@@ -1,10 +1,13 @@
 package placement
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 )
 
@@ -21,7 +24,7 @@ type interest struct {
 
 // interestOf returns the interest of a Placement.
 func interestOf(f facts) interest {
-	in := interest{misconfigured: f.rules.misconfigured, rules: f.rules}
+	in := interest{misconfigured: cmp.Or(checkName(f.placement.Name), f.rules.misconfigured), rules: f.rules}
 	for _, binding := range f.bindings {
 		in.bindings = append(in.bindings, binding.Spec.ClusterSet)
 	}
@@ -29,6 +32,15 @@ func interestOf(f facts) interest {
 		in.scope, in.misconfigured = scopeOf(f)
 	}
 	return in
+}
+
+// checkName reports whether PlacementDecisions can have the name of a Placement as their label.
+func checkName(name string) error {
+	if n := len(name); n > validation.LabelValueMaxLength {
+		return fmt.Errorf("metadata.name has %d characters, and PlacementDecisions have it as a label of at most %d; "+
+			"create a Placement with a shorter name", n, validation.LabelValueMaxLength)
+	}
+	return nil
 }
 
 // refersTo reports whether a binding in the namespace refers to a set.

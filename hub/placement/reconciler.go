@@ -21,10 +21,19 @@ type Reconciler struct {
 	Workers int
 
 	memory memory
+	// turns leave workers to Placements with few writes, queue takes those whose turn it is.
+	turns reconcile.Turns
+	queue queue
 }
 
 // Reconcile updates the decisions of one Placement.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	waits := false
+	defer func() {
+		if !waits {
+			r.leave(req)
+		}
+	}()
 	f, err := r.observe(ctx, req.NamespacedName)
 	if err != nil {
 		return reconcile.Retry(err).Settle(f.now)
@@ -38,9 +47,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return reconcile.Retry(err).Settle(f.now)
 	}
 	p := decide(f, in)
+	if waits = !r.turns.Enter(req, p.long()); waits {
+		return ctrl.Result{}, nil // its turn comes with a request
+	}
 	more, failed := r.act(ctx, req.NamespacedName, p.layout.Slices)
 	before, after := f.placement, f.placement.DeepCopy()
-	conclude(f, p, !more && failed == nil, &after.Status)
+	conclude(f, p, !more, failed, &after.Status)
 	r.memory.tell(req.NamespacedName, &after.Status)
 	changed, err := reconcile.PatchStatus(ctx, r.Client, before, after)
 	if changed && err == nil {
@@ -53,4 +65,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	outcome = outcome.And(reconcile.FromError(client.IgnoreNotFound(err)))
 	return outcome.And(reconcile.DoneUntil(p.selection.wake)).Settle(f.now)
+}
+
+// leave ends a pass, and wakes those whose turn it is.
+func (r *Reconciler) leave(req ctrl.Request) {
+	for _, next := range r.turns.Leave(req) {
+		r.queue.Add(next)
+	}
 }

@@ -174,7 +174,7 @@ func TestAPlacementSelectsFromTheSetsThatAreBound(t *testing.T) {
 			require.NoError(t, p.misconfigured)
 			assert.ElementsMatch(t, tc.want, p.selection.names)
 			var status clusterv1beta1.PlacementStatus
-			conclude(f, p, true, &status)
+			conclude(f, p, true, nil, &status)
 			c := meta.FindStatusCondition(status.Conditions, clusterv1beta1.PlacementConditionSatisfied)
 			require.NotNil(t, c)
 			assert.Equal(t, tc.reason, c.Reason)

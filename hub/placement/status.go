@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
@@ -20,6 +21,7 @@ const (
 	reasonNoneMatched      = "NoManagedClusterMatched"
 	reasonNotAllScheduled  = "NotAllDecisionsScheduled"
 	reasonAllScheduled     = "AllDecisionsScheduled"
+	reasonRefused          = "DecisionsRefused"
 	messageWellConfigured  = "Placement configurations check pass"
 	messageDecisionsAreOut = "All cluster decisions scheduled"
 
@@ -28,8 +30,8 @@ const (
 )
 
 // conclude sets the status that follows from the pass. The selection is published, with the mark that it is complete,
-// only when all slices are written.
-func conclude(f facts, p plan, written bool, status *clusterv1beta1.PlacementStatus) {
+// only when all slices are written: the plan was carried out to its end, and nothing failed.
+func conclude(f facts, p plan, ended bool, failed error, status *clusterv1beta1.PlacementStatus) {
 	set := func(c metav1.Condition) {
 		c.ObservedGeneration = f.placement.Generation
 		reconcile.SetCondition(&status.Conditions, c, f.now)
@@ -45,13 +47,38 @@ func conclude(f facts, p plan, written bool, status *clusterv1beta1.PlacementSta
 		Type: clusterv1beta1.PlacementConditionMisconfigured, Status: metav1.ConditionFalse,
 		Reason: reasonConfigured, Message: messageWellConfigured,
 	})
-	if !written {
+	if refused := refusal(failed); refused != nil {
+		set(metav1.Condition{
+			Type: clusterv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionFalse, Reason: reasonRefused,
+			Message: "The hub refuses PlacementDecisions, so not all decisions are written; the first: " +
+				message.Cut(refused.Error(), message.MaxCause),
+		})
+	}
+	if !ended || failed != nil {
 		return
 	}
 	set(satisfied(f.placement.Spec, p))
 	status.NumberOfSelectedClusters = int32(len(p.selection.names)) //nolint:gosec // they are fewer than that
 	status.DecisionGroups = p.layout.Groups
 	set(fleet.Mark(f.placement.Generation, p.layout.Wanted()))
+}
+
+// refusal returns the first failure that the same write meets again until a person does something; nil when there is
+// none.
+func refusal(failed error) error {
+	all, joined := failed.(interface{ Unwrap() []error })
+	if !joined {
+		if apierrors.IsInvalid(failed) || apierrors.IsForbidden(failed) {
+			return failed
+		}
+		return nil
+	}
+	for _, err := range all.Unwrap() {
+		if refused := refusal(err); refused != nil {
+			return refused
+		}
+	}
+	return nil
 }
 
 // satisfied returns the condition that reports whether the Placement has all clusters that it asks for, and why others

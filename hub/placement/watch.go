@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	ctrlpredicate "sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/names"
@@ -37,7 +38,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		ctrlpredicate.GenerationChangedPredicate{}, ctrlpredicate.AnnotationChangedPredicate{},
 		ctrlpredicate.NewPredicateFuncs(r.memory.altered))
 	changed := builder.WithPredicates(ctrlpredicate.GenerationChangedPredicate{})
-	return ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(r.Workers)).
+	return ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.OptionsInTurns(r.Workers, &r.turns)).
+		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
+			r.queue = q
+			return nil
+		})).
 		For(&clusterv1beta1.Placement{}, builder.WithPredicates(instructed)).
 		Watches(&clusterv1beta1.PlacementDecision{}, batched(ofDecision)).
 		Watches(&clusterv1.ManagedCluster{}, batched(r.ofCluster)).

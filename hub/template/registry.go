@@ -77,35 +77,9 @@ func (r *Registry) read(config addon.ChosenConfig) (*Compiled, error) {
 		if err != nil {
 			return compiled{err: err}, maxTemplates + 1 // It is not kept.
 		}
-		return compiled{template: Compile(t)}, leastTemplate + weigh(t.Manifests)
+		return compiled{template: Compile(t)}, leastTemplate + kept.Weigh(config.Object.Object["spec"])
 	})
 	return made.template, made.err
-}
-
-// weigh estimates how many bytes a decoded value takes, which is a few times its JSON for text and twenty times for
-// many small values.
-func weigh[V any](values []V) int {
-	sum := 0
-	for _, value := range values {
-		sum += weighOne(value)
-	}
-	return sum
-}
-
-func weighOne(value any) int {
-	const header, entry = 48, 16
-	sum := header
-	switch v := value.(type) {
-	case map[string]any:
-		for key, one := range v {
-			sum += 2*entry + len(key) + weighOne(one)
-		}
-	case []any:
-		sum += weigh(v)
-	case string:
-		sum += len(v)
-	}
-	return sum
 }
 
 // compiled is a compiled template, or why it cannot be read.

@@ -1,17 +1,22 @@
 package addonconfig
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
+	"github.com/spokelet/spokelet/internal/confighash"
 )
 
 // Shows: hub/stored-again
@@ -19,9 +24,9 @@ func TestAStoredContentThatSomebodyDeletesIsStoredAgain(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, addonv1alpha1.Install(scheme))
 	require.NoError(t, appsv1.AddToScheme(scheme))
-	client := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
 		&addonv1alpha1.AddOnTemplate{ObjectMeta: metav1.ObjectMeta{Name: "t"}}).Build()
-	s := &Store{Client: client, Home: "home"}
+	s := &Store{Client: hub, Home: "home"}
 	template := fixture.Template("t")
 	states, err := s.States(t.Context(), template)
 	require.NoError(t, err)
@@ -36,8 +41,50 @@ func TestAStoredContentThatSomebodyDeletesIsStoredAgain(t *testing.T) {
 	require.Len(t, stored(), 1)
 	revisions := stored()
 	require.Len(t, revisions, 1, "once")
-	require.NoError(t, client.Delete(t.Context(), revisions[0]))
+	require.NoError(t, hub.Delete(t.Context(), revisions[0]))
 	assert.Len(t, stored(), 1, "a person tidied up")
+}
+
+// A cache has configurations packed. All that a reader gets has its content, and the same one each time.
+func TestWhatIsReadFromACacheHasItsContent(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, addonv1alpha1.Install(scheme))
+	require.NoError(t, appsv1.AddToScheme(scheme))
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&addonv1alpha1.AddOnTemplate{
+		ObjectMeta: metav1.ObjectMeta{Name: "t", UID: "u"}, Spec: addonv1alpha1.AddOnTemplateSpec{AddonName: "hello"},
+	}).WithInterceptorFuncs(interceptor.Funcs{Get: func(
+		ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption,
+	) error {
+		err := c.Get(ctx, key, o, options...)
+		if u, is := o.(*unstructured.Unstructured); is && err == nil {
+			out, err := confighash.Pack(u)
+			if packed, is := out.(*unstructured.Unstructured); is {
+				u.Object = packed.Object
+			}
+			return err
+		}
+		return err
+	}}).Build()
+	s := &Store{Client: hub, Home: "home"}
+	template := fixture.Template("t")
+	nameIn := func(o *unstructured.Unstructured, err error) string {
+		require.NoError(t, err)
+		name, _, err := unstructured.NestedString(o.Object, "spec", "addonName")
+		require.NoError(t, err)
+		return name
+	}
+	present, err := s.Present(t.Context(), template)
+	require.NoError(t, err)
+	assert.Equal(t, "hello", nameIn(present.Object, nil))
+	assert.Equal(t, "hello", nameIn(s.Content(t.Context(), "hello", present.Chosen)), "the present one")
+	again, err := s.Present(t.Context(), template)
+	require.NoError(t, err)
+	assert.Same(t, present.Object, again.Object, "it is decoded once")
+	require.NoError(t, s.Keep(t.Context(), "hello", present.Chosen))
+	assert.Equal(t, "hello", nameIn(s.Kept(t.Context(), "hello", present.Chosen)), "the stored one")
+	missing, err := s.Present(t.Context(), fixture.Template("missing"))
+	require.NoError(t, err)
+	assert.Nil(t, missing)
 }
 
 // Shows: hub/deletion-linear

@@ -16,6 +16,30 @@ func SpecHash(u *unstructured.Unstructured) (string, error) {
 	if u == nil {
 		return "", nil
 	}
+	raw, err := canonical(u)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// canonical returns the canonical JSON of the content of a config.
+func canonical(u *unstructured.Unstructured) ([]byte, error) {
+	if text, is := packed(u); is {
+		return []byte(text), nil
+	}
+	// encoding/json has the format of OCM: sorted keys, no whitespace, escaped HTML characters, the shortest
+	// numbers.
+	raw, err := json.Marshal(contentOf(u))
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s %s/%s: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err)
+	}
+	return raw, nil
+}
+
+// contentOf returns the fields that are hashed.
+func contentOf(u *unstructured.Unstructured) map[string]any {
 	content := make(map[string]any, len(u.Object))
 	for key, value := range u.Object {
 		switch key {
@@ -24,12 +48,5 @@ func SpecHash(u *unstructured.Unstructured) (string, error) {
 			content[key] = value
 		}
 	}
-	// encoding/json has the format of OCM: sorted keys, no whitespace, escaped HTML characters, the shortest
-	// numbers.
-	raw, err := json.Marshal(content)
-	if err != nil {
-		return "", fmt.Errorf("encoding %s %s/%s: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err)
-	}
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:]), nil
+	return content
 }

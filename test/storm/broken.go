@@ -19,8 +19,11 @@ import (
 const (
 	// copyTime is how long works have before the hub goes, so that there are copies of them.
 	copyTime = 5 * time.Second
-	// awayPatience is how long a namespace may take to come back with its content while the hub is away. A restarted agent
-	// waits ten seconds for the hub.
+	// goingPatience is how long the controllers of the cluster may take to remove a namespace. After an outage of the API
+	// server they watch namespaces again only after a pause, which grows to a minute.
+	goingPatience = 2 * time.Minute
+	// awayPatience is how long a namespace that is gone may take to come back with its content while the hub is away. A
+	// restarted agent waits ten seconds for the hub.
 	awayPatience = 45 * time.Second
 )
 
@@ -108,10 +111,8 @@ func (m *Model) loseNamespace() *Edit {
 // steady returns the UID of an object that no other edit is about to take away; empty when one may be. A work that is
 // gone takes what its record alone owns, also when another work has the object and orphans it.
 func (s *storm) steady(ctx context.Context, t *thing) types.UID {
-	for _, w := range s.model.holders(t) {
-		if s.excused[w.name] {
-			return ""
-		}
+	if s.ownedByVanishing(t) {
+		return ""
 	}
 	live, err := s.get(ctx, t)
 	if err != nil || live == nil || live.GetDeletionTimestamp() != nil || !s.settled(ctx, t) {
@@ -192,22 +193,34 @@ func (s *storm) loseNamespace(ctx context.Context, e *Edit) error {
 	if err := s.byHand(ctx, &Edit{Action: deleteObject, thing: e.thing}); err != nil {
 		return err
 	}
-	short, cancel := context.WithTimeout(ctx, awayPatience)
+	// As long as the namespace is going, its controller is at work and the agent can make nothing.
+	if err := s.renewed(ctx, goingPatience, map[*thing]types.UID{e.thing: before[e.thing]}, true); err != nil {
+		return err
+	}
+	if err := s.renewed(ctx, awayPatience, before, false); err != nil {
+		s.violate(e, err.Error())
+	}
+	return nil
+}
+
+// renewed waits until none of the objects has its former UID; each must be there with another one unless it may be
+// gone.
+func (s *storm) renewed(
+	ctx context.Context, patience time.Duration, before map[*thing]types.UID, mayBeGone bool,
+) error {
+	short, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	err := fleet.Wait(short, "what was lost without the hub to be there again", nil, func(ctx context.Context) error {
+	return fleet.Wait(short, "what was lost without the hub to be made again", nil, func(ctx context.Context) error {
 		for t, uid := range before {
 			live, err := s.get(ctx, t)
-			if err != nil {
+			switch {
+			case err != nil:
 				return err
-			}
-			if live == nil || live.GetUID() == uid || live.GetDeletionTimestamp() != nil {
+			case live == nil && mayBeGone:
+			case live == nil || live.GetUID() == uid || live.GetDeletionTimestamp() != nil:
 				return fleet.NotYet("%s is not", t)
 			}
 		}
 		return nil
 	})
-	if err != nil {
-		s.violate(e, err.Error())
-	}
-	return nil
 }

@@ -29,11 +29,20 @@ func (s *storm) note(ctx context.Context, e *Edit) {
 		}
 	}
 	for _, t := range e.stays {
+		if s.ownedByVanishing(t) {
+			continue
+		}
 		live, err := s.get(ctx, t)
 		if err == nil && live != nil && live.GetDeletionTimestamp() == nil && len(live.GetOwnerReferences()) > 1 {
 			s.same[t] = live.GetUID()
 		}
 	}
+}
+
+// ownedByVanishing reports whether a hand took away the record of a work that has an object: what that record owns alone
+// in the end goes with it, and is made again.
+func (s *storm) ownedByVanishing(t *thing) bool {
+	return slices.ContainsFunc(s.model.holders(t), func(w *work) bool { return s.excused[w.name] })
 }
 
 // noteAll notes all objects that exist.

@@ -1,0 +1,100 @@
+package reconcile
+
+import (
+	"slices"
+	"sync"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Turns leave workers to short passes: a few of the workers have long ones at the same time. Objects with long passes
+// have their turns in the order in which they came, and one that waits has no pass until then. The zero value lets all
+// pass.
+type Turns struct {
+	mutex sync.Mutex
+	most  int
+	// taken are those that have one, true, or for which a turn is kept, false.
+	taken   map[reconcile.Request]bool
+	waiting []reconcile.Request
+}
+
+// Limit sets how many long passes there may be at the same time. It must be called before the first pass.
+func (t *Turns) Limit(most int) { t.most = most }
+
+// Enter reports whether an object may have its pass, which must end with Leave. One that may not is returned by Leave
+// when its turn comes.
+func (t *Turns) Enter(object reconcile.Request, long bool) bool {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	_, kept := t.taken[object]
+	switch {
+	case t.most == 0 || !long:
+		t.forget(object)
+		return true
+	case !kept && slices.Contains(t.waiting, object):
+		return false
+	case !kept && (len(t.taken) >= t.most || len(t.waiting) > 0):
+		t.waiting = append(t.waiting, object)
+		return false
+	}
+	if t.taken == nil {
+		t.taken = map[reconcile.Request]bool{}
+	}
+	t.taken[object] = true
+	return true
+}
+
+// Leave ends a pass, whether it had a turn or not, and returns the objects whose turn it is.
+func (t *Turns) Leave(object reconcile.Request) (next []reconcile.Request) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	t.forget(object)
+	for len(t.waiting) > 0 && len(t.taken) < t.most {
+		first := t.waiting[0]
+		t.waiting = t.waiting[1:]
+		if t.taken == nil {
+			t.taken = map[reconcile.Request]bool{}
+		}
+		t.taken[first] = false
+		next = append(next, first)
+	}
+	return next
+}
+
+// waits reports whether an object has no pass although one is due.
+func (t *Turns) waits(object reconcile.Request) bool {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	passes, taken := t.taken[object]
+	return taken && !passes || slices.Contains(t.waiting, object)
+}
+
+// forget takes an object out of those that wait, and takes back its turn.
+func (t *Turns) forget(object reconcile.Request) {
+	delete(t.taken, object)
+	t.waiting = slices.DeleteFunc(t.waiting, func(other reconcile.Request) bool { return other == object })
+}
+
+// OptionsInTurns returns the options of a controller of which at most half of the workers have long passes. An object
+// that waits for its turn keeps its back-off: it has not succeeded.
+func OptionsInTurns(workers int, turns *Turns) controller.Options {
+	options := Options(workers)
+	options.RateLimiter = patient{options.RateLimiter, turns}
+	turns.Limit(max(1, workers/2))
+	return options
+}
+
+// patient is a rate limiter that keeps the back-off of objects that wait for their turn.
+type patient struct {
+	workqueue.TypedRateLimiter[reconcile.Request]
+	turns *Turns
+}
+
+// Forget forgets the failures of an object, unless it waits.
+func (p patient) Forget(r reconcile.Request) {
+	if !p.turns.waits(r) {
+		p.TypedRateLimiter.Forget(r)
+	}
+}
