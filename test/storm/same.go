@@ -39,8 +39,8 @@ func (s *storm) note(ctx context.Context, e *Edit) {
 	}
 }
 
-// ownedByVanishing reports whether a hand took away the record of a work that has an object: what that record owns alone
-// in the end goes with it, and is made again.
+// ownedByVanishing reports whether a hand took away the record of a work that has an object: what that record owns
+// alone in the end goes with it, and is made again.
 func (s *storm) ownedByVanishing(t *thing) bool {
 	return slices.ContainsFunc(s.model.holders(t), func(w *work) bool { return s.excused[w.name] })
 }
