@@ -14,6 +14,9 @@ KUBE_VERSION_MANAGED ?=
 # A directory with ready control plane programs; empty means to compile them.
 KUBE_ASSETS ?=
 KUBE_READY := $(if $(KUBE_ASSETS),$(abspath $(KUBE_ASSETS)))
+ifneq ($(and $(KUBE_READY),$(KUBE_VERSION)),)
+$(error KUBE_ASSETS names programs of one version and KUBE_VERSION another one: unset one of them)
+endif
 override KUBE_ASSETS := $(or $(KUBE_READY),$(abspath $(BIN)/kube$(addprefix -,$(KUBE_VERSION))))
 export KUBE_ASSETS
 ifneq ($(KUBE_VERSION_MANAGED),)

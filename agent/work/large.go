@@ -1,6 +1,10 @@
 package work
 
-import workv1 "open-cluster-management.io/api/work/v1"
+import (
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
 
 const (
 	// largeWork is from how many bytes of manifests a work counts as large, and largeManifest from how many of one
@@ -9,6 +13,17 @@ const (
 	// largeRules is the same for the expressions of condition rules, of which each manifest may have all.
 	largeRules = 256 << 10
 )
+
+// lengthOf is how long a pass over a work may take. A deletion goes first: the work may have what the others wait for.
+func lengthOf(work *workv1.ManifestWork) reconcile.Length {
+	switch {
+	case !isLarge(work):
+		return reconcile.Short
+	case !work.DeletionTimestamp.IsZero():
+		return reconcile.LongFirst
+	}
+	return reconcile.Long
+}
 
 // isLarge reports whether a pass over a work may take long.
 func isLarge(work *workv1.ManifestWork) bool {

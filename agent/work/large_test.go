@@ -9,12 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/spokelet/spokelet/agent/work/offline"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 func TestAWorkIsLargeByItsManifestsOrItsRules(t *testing.T) {
@@ -67,14 +71,46 @@ func largeIn(t *testing.T, deleting bool) *Reconciler {
 func TestAPanicWhileALargeWorkIsObservedGivesItsTurnBack(t *testing.T) {
 	r := largeIn(t, false)
 	assert.Panics(t, func() { _, _ = r.Reconcile(t.Context(), r.request("w")) }, "there is no inventory here")
-	assert.True(t, r.turns.Enter(r.request("other"), true))
+	assert.True(t, r.turns.Enter(r.request("other"), reconcile.Long))
 }
 
 func TestALargeWorkThatIsDeletedHasItsTurnToo(t *testing.T) {
 	r := largeIn(t, true)
-	require.True(t, r.turns.Enter(r.request("other"), true))
+	require.True(t, r.turns.Enter(r.request("other"), reconcile.Long))
 	result, err := r.Reconcile(t.Context(), r.request("w"))
 	require.NoError(t, err)
 	assert.Zero(t, result, "a request comes when it has its turn")
 	assert.Equal(t, []ctrl.Request{r.request("w")}, r.turns.Leave(r.request("other")))
+}
+
+// TestALargeWorkHasItsTurnWithoutTheHubToo: what a work is counted as must not depend on where it is read.
+func TestALargeWorkHasItsTurnWithoutTheHubToo(t *testing.T) {
+	ruled := workOf(slices.Repeat([][]byte{[]byte(configMap("a"))}, 9)...).work
+	rule := workv1.ConditionRule{CelExpressions: []string{strings.Repeat("x", 30<<10)}}
+	ruled.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{ConditionRules: []workv1.ConditionRule{rule}}}
+	for sentence, work := range map[string]*workv1.ManifestWork{
+		"many bytes":         workOf([]byte(configMap(strings.Repeat("a", 80<<10)))).work,
+		"one large manifest": workOf([]byte(configMap(strings.Repeat("a", 40<<10)))).work,
+		"many rules":         ruled,
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			require.NoError(t, clientgoscheme.AddToScheme(scheme))
+			cache, err := offline.Open(t.Context(), offline.Config{
+				Dir: t.TempDir(), Secrets: fake.NewClientBuilder().WithScheme(scheme).Build(), Namespace: "agent", HubHash: "hash", Cluster: "c1",
+			})
+			require.NoError(t, err)
+			cache.Invalidate("w", work.UID, work.Generation)
+			require.NoError(t, cache.Sync(t.Context(), work, "applied"))
+			r := lean()
+			r.Cluster, r.Clock, r.Cache, r.absence = "c1", clocktesting.NewFakePassiveClock(epoch), cache, &absence{}
+			r.turns.Limit(1)
+			require.True(t, r.turns.Enter(r.request("other"), reconcile.Long))
+			f, err := r.observe(t.Context(), "w")
+			require.NoError(t, err)
+			assert.True(t, f.crowded)
+			assert.Equal(t, []ctrl.Request{r.request("w")}, r.turns.Leave(r.request("other")))
+			assert.Panics(t, func() { _, _ = r.observe(t.Context(), "w") }, "it goes on, and there is no inventory here")
+		})
+	}
 }

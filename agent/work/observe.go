@@ -21,6 +21,7 @@ import (
 	"github.com/spokelet/spokelet/agent/work/spoke"
 	"github.com/spokelet/spokelet/agent/work/status"
 	"github.com/spokelet/spokelet/agent/work/watch"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // facts is what a pass begins with. The objects are those of the caches and must not be changed; a write of the pass
@@ -71,7 +72,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 	case err != nil:
 		return f, fmt.Errorf("reading the ManifestWork %s: %w", name, err)
 	}
-	if !r.enter(f, isLarge(work)) {
+	if !r.enter(f, lengthOf(work)) {
 		return f, nil
 	}
 	f.work = work
@@ -84,8 +85,8 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 }
 
 // enter reports whether the work may have its pass now.
-func (r *Reconciler) enter(f *facts, large bool) bool {
-	f.crowded = !r.turns.Enter(r.request(f.owner.Name), large)
+func (r *Reconciler) enter(f *facts, pass reconcile.Length) bool {
+	f.crowded = !r.turns.Enter(r.request(f.owner.Name), pass)
 	return !f.crowded
 }
 

@@ -109,7 +109,8 @@ func (r *Reconciler) awaitHub(ctx context.Context, queue workqueue.TypedRateLimi
 func (r *Reconciler) observeOffline(ctx context.Context, f *facts) (*facts, error) {
 	f.offline = true
 	size := r.Cache.Size(f.owner.Name)
-	if !r.enter(f, size > largeWork) {
+	large := size > largeWork
+	if large && !r.enter(f, reconcile.Long) {
 		return f, nil
 	}
 	var known *offline.Copy
@@ -121,6 +122,9 @@ func (r *Reconciler) observeOffline(ctx context.Context, f *facts) (*facts, erro
 	}
 	if err != nil || known == nil {
 		return f, err
+	}
+	if !large && !r.enter(f, lengthOf(known.Work)) {
+		return f, nil
 	}
 	f.applied, err = inventory.Read(ctx, r.inventory.Client, r.inventory.Name(f.owner.Name))
 	if err != nil {
@@ -206,7 +210,12 @@ var errWithheld = errors.New(
 func (r *Reconciler) recall(ctx context.Context, f *facts) error {
 	if r.Cache != nil {
 		var err error
-		if f.learned, err = r.Cache.UnreportedStatus(ctx, f.work.Name, f.work.UID); err != nil {
+		if full := f.room.Decode(ctx, r.Cache.Unread(f.work.Name, f.work.UID), func() {
+			f.learned, err = r.Cache.UnreportedStatus(ctx, f.work.Name, f.work.UID)
+		}); full != nil {
+			return full
+		}
+		if err != nil {
 			return err
 		}
 		f.inCopy = f.learned != nil

@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/spokelet/spokelet/agent/work/inventory"
 	"github.com/spokelet/spokelet/agent/work/offline"
+	"github.com/spokelet/spokelet/agent/work/spoke"
 	"github.com/spokelet/spokelet/agent/work/watch"
 )
 
@@ -97,4 +99,45 @@ func TestWhatWasLearnedAndDoesNotCountAnyMoreIsForgotten(t *testing.T) {
 	learned, err := cache.UnreportedStatus(t.Context(), "w", atHub.UID)
 	require.NoError(t, err)
 	assert.Nil(t, learned, "or no copy is written any more, in no later pass")
+}
+
+// TestWhatWasLearnedIsReadWithinTheRoom: an agent starts again, and the hub is back. Ten works with copies of 700 KB
+// would be decoded at once.
+func TestWhatWasLearnedIsReadWithinTheRoom(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, clientgoscheme.AddToScheme(scheme))
+	config := offline.Config{
+		Dir: t.TempDir(), Secrets: fake.NewClientBuilder().WithScheme(scheme).Build(), Namespace: "agent", HubHash: "hash",
+		Cluster: "c",
+	}
+	work := workOf([]byte(configMap("a"))).work
+	rule := workv1.FeedbackRule{JsonPaths: slices.Repeat([]workv1.JsonPath{{Name: "a", Path: ".b"}}, 30_000)}
+	work.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{FeedbackRules: []workv1.FeedbackRule{rule}}}
+	cache, err := offline.Open(t.Context(), config)
+	require.NoError(t, err)
+	cache.Invalidate("w", work.UID, work.Generation)
+	require.NoError(t, cache.Sync(t.Context(), work, "applied"))
+	known, err := cache.Load(t.Context(), "w")
+	require.NoError(t, err)
+	learned := workv1.ManifestWorkStatus{ResourceStatus: workv1.ManifestResourceStatus{Manifests: []workv1.ManifestCondition{{
+		ResourceMeta: workv1.ManifestResourceMeta{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: "ns", Name: "a"},
+		Conditions:   []metav1.Condition{{Type: workv1.ManifestComplete, Status: "True", Reason: "ConditionRuleEvaluated"}},
+	}}}}
+	require.NoError(t, cache.SaveStatus(known, &learned))
+
+	r := lean()
+	r.Cache, err = offline.Open(t.Context(), config)
+	require.NoError(t, err)
+	assert.Greater(t, r.Cache.Unread("w", work.UID), 700_000)
+	assert.Zero(t, r.Cache.Unread("w", "another"))
+	room := spoke.NewRoom()
+	f := &facts{now: epoch, owner: watch.Owner{Name: "w"}, work: work, room: room.Pass()}
+	ended, stop := context.WithCancel(t.Context())
+	stop()
+	require.NoError(t, room.Decode(t.Context(), 2<<20, func() { // another pass has all of it
+		require.ErrorIs(t, r.recall(ended, f), context.Canceled, "it waits")
+	}))
+	require.NoError(t, r.recall(t.Context(), f))
+	require.NotNil(t, f.learned)
+	assert.Zero(t, r.Cache.Unread("w", work.UID), "it is known now")
 }

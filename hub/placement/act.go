@@ -19,10 +19,11 @@ import (
 const maxWrites = 50
 
 // act writes the decision slices in the order of the plan, up to maxWrites of those that are there and of those that
-// are made, and reports whether more are left. As many that are refused do not hold up the others, and a pass begins
-// behind the one that was refused last. If a slice that gains clusters is not written, those that lose clusters wait.
+// are made, and reports whether that was all of them, or more are left for a next pass. As many that are refused do not
+// hold up the others, and a pass begins behind the one that was refused last. If a slice that gains clusters is not
+// written, those that lose clusters wait.
 func (r *Reconciler) act(ctx context.Context, key types.NamespacedName, decisionSlices []layout.Slice,
-) (more bool, err error) {
+) (all, more bool, err error) {
 	var failed []error
 	decisionSlices, refused := behind(decisionSlices, r.memory.refusedLast(key)), ""
 	// Those that are made count apart: a quota may refuse them, which must not hold up the others.
@@ -46,8 +47,8 @@ func (r *Reconciler) act(ctx context.Context, key types.NamespacedName, decision
 		kept = kept || (p.Want == nil && !p.Kept() && len(p.Have.Finalizers) > 0)
 	}
 	r.memory.refuse(key, refused)
-	// One that a finalizer keeps is emptied by the next pass, which then says that all is decided.
-	return more || kept, errors.Join(failed...)
+	// One that a finalizer keeps is emptied by the pass that its event starts, which then says that all is decided.
+	return !more && !kept, more, errors.Join(failed...)
 }
 
 // behind returns slices in another order: those that gain clusters begin behind the one of a name, where there is one.

@@ -11,6 +11,7 @@ import (
 	"github.com/spokelet/spokelet/hub/placement/layout"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // facts are the inputs of a decision about one Placement.
@@ -43,15 +44,18 @@ type plan struct {
 // longPass is from how many slices that are written a pass may take long.
 const longPass = 10
 
-// long reports whether carrying the plan out may take long.
-func (p plan) long() bool {
+// length is how long carrying the plan out may take.
+func (p plan) length() reconcile.Length {
 	changed := 0
 	for _, slice := range p.layout.Slices {
 		if slice.Changed() {
 			changed++
 		}
 	}
-	return changed >= longPass
+	if changed >= longPass {
+		return reconcile.Long
+	}
+	return reconcile.Short
 }
 
 // decide returns the plan for one Placement. It is given what the Placement is interested in, which follows from the

@@ -1,12 +1,15 @@
 package placement
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
@@ -229,4 +232,54 @@ func TestAClusterThatLeftBeforeTheManagerStoppedIsNew(t *testing.T) {
 		passOf(t, r, key)
 	}
 	assert.Equal(t, []string{"c0000"}, believed(t, hub, key), "c0001 has not been selected for half an hour")
+}
+
+// TestACacheThatIsBehindCostsNoDeletions: pages with finalizers are deleted, and the watch shows it ten seconds later.
+// The event of that wakes the Placement, and not the clock.
+func TestACacheThatIsBehindCostsNoDeletions(t *testing.T) {
+	const clusters = maxWrites
+	deletions := 0
+	var frozen *clusterv1beta1.PlacementDecisionList
+	hub, r, key := hubOf(t, clusters, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, options ...client.ListOption) error {
+			if pages, is := l.(*clusterv1beta1.PlacementDecisionList); is && frozen != nil {
+				frozen.DeepCopyInto(pages)
+				return nil
+			}
+			return c.List(ctx, l, options...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+			deletions++
+			return c.Delete(ctx, o, options...)
+		},
+	})
+	passOf(t, r, key)
+	var pages clusterv1beta1.PlacementDecisionList
+	require.NoError(t, hub.List(t.Context(), &pages))
+	for i := range pages.Items {
+		pages.Items[i].Finalizers = []string{"example.com/backup"}
+		require.NoError(t, hub.Update(t.Context(), &pages.Items[i]))
+	}
+	passOf(t, r, key)
+	var p clusterv1beta1.Placement
+	require.NoError(t, hub.Get(t.Context(), key, &p))
+	p.Generation, p.Spec.NumberOfClusters = p.Generation+1, new(int32(1))
+	require.NoError(t, hub.Update(t.Context(), &p))
+	require.NoError(t, hub.List(t.Context(), &pages))
+	frozen = pages.DeepCopy()
+	assert.Zero(t, passOf(t, r, key))
+	assert.Equal(t, clusters-1, deletions)
+	require.NoError(t, hub.Get(t.Context(), key, &p))
+	decided := meta.FindStatusCondition(p.Status.Conditions, names.ConditionDecided)
+	require.NotNil(t, decided)
+	assert.Less(t, decided.ObservedGeneration, p.Generation, "the pages still have their clusters")
+
+	frozen = nil
+	require.NoError(t, hub.List(t.Context(), &pages))
+	of := ofDecision(t.Context(), nil, &pages.Items[1])
+	require.Equal(t, key, of[0])
+	pages.Items[1].Labels = nil
+	require.Equal(t, []types.NamespacedName{key}, ofDecision(t.Context(), nil, &pages.Items[1]), "it is woken by its owner")
+	assert.Zero(t, passOf(t, r, key))
+	assert.Equal(t, []string{"c0000"}, believed(t, hub, key))
 }

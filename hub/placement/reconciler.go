@@ -47,12 +47,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return reconcile.Retry(err).Settle(f.now)
 	}
 	p := decide(f, in)
-	if waits = !r.turns.Enter(req, p.long()); waits {
+	if waits = !r.turns.Enter(req, p.length()); waits {
 		return ctrl.Result{}, nil // its turn comes with a request
 	}
-	more, failed := r.act(ctx, req.NamespacedName, p.layout.Slices)
+	all, more, failed := r.act(ctx, req.NamespacedName, p.layout.Slices)
 	before, after := f.placement, f.placement.DeepCopy()
-	conclude(f, p, !more, failed, &after.Status)
+	conclude(f, p, all, failed, &after.Status)
 	r.memory.tell(req.NamespacedName, &after.Status)
 	changed, err := reconcile.PatchStatus(ctx, r.Client, before, after)
 	if changed && err == nil {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // TestAPlacementOfManySlicesLeavesItsWorkerToOthers: thirty Placements of a tenant with a decision group for each
@@ -85,5 +86,5 @@ func TestLongPassesWaitForEachOther(t *testing.T) {
 
 	require.NoError(t, hub.Delete(t.Context(), &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: first.Namespace, Name: "second"}}))
 	passOf(t, r, second)
-	assert.True(t, r.turns.Enter(ctrl.Request{NamespacedName: first}, true), "nobody has a turn any more")
+	assert.True(t, r.turns.Enter(ctrl.Request{NamespacedName: first}, reconcile.Long), "nobody has a turn any more")
 }

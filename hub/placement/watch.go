@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -68,7 +69,8 @@ func batched(mapped mapping) handler.EventHandler {
 	}
 }
 
-// ofDecision maps a PlacementDecision to its Placement, and to the one that its label named before.
+// ofDecision maps a PlacementDecision to its Placement, and to the one that its label named before. A person may have
+// removed the label.
 func ofDecision(_ context.Context, older, newer client.Object) []types.NamespacedName {
 	var keys []types.NamespacedName
 	for _, o := range []client.Object{older, newer} {
@@ -77,6 +79,9 @@ func ofDecision(_ context.Context, older, newer client.Object) []types.Namespace
 		}
 		if name := o.GetLabels()[names.LabelPlacement]; name != "" {
 			keys = append(keys, types.NamespacedName{Namespace: o.GetNamespace(), Name: name})
+		}
+		if owner := metav1.GetControllerOf(o); owner != nil && owner.Kind == "Placement" {
+			keys = append(keys, types.NamespacedName{Namespace: o.GetNamespace(), Name: owner.Name})
 		}
 	}
 	return keys

@@ -87,6 +87,29 @@ func optionManifests(t *Template) []int {
 	return all
 }
 
+// weigh estimates how many bytes are taken beside the content of the template.
+func (c *Compiled) weigh() int {
+	sum := 0
+	for i := range c.manifests {
+		sum += weighPlaces(c.manifests[i].below)
+	}
+	return sum
+}
+
+func weighPlaces(all []place) int {
+	const ofPlace, ofText, ofPart = 80, 48, 64
+	sum := ofPlace * 2 * len(all) // a list grows by doubling
+	for _, p := range all {
+		for _, t := range []*text{p.name, p.value} {
+			if t != nil {
+				sum += ofText + ofPart*2*len(t.parts)
+			}
+		}
+		sum += weighPlaces(p.below)
+	}
+	return sum
+}
+
 // Template returns the template that was compiled.
 func (c *Compiled) Template() *Template { return c.template }
 

@@ -77,7 +77,8 @@ func (r *Registry) read(config addon.ChosenConfig) (*Compiled, error) {
 		if err != nil {
 			return compiled{err: err}, maxTemplates + 1 // It is not kept.
 		}
-		return compiled{template: Compile(t)}, leastTemplate + kept.Weigh(config.Object.Object["spec"])
+		c := Compile(t)
+		return compiled{template: c}, leastTemplate + kept.Weigh(config.Object.Object["spec"]) + c.weigh() + 2*len(key)
 	})
 	return made.template, made.err
 }

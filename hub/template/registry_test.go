@@ -2,16 +2,19 @@ package template
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/confighash"
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // TestLargeTemplatesAreCompiledOnce: a hub has some large templates, such as dashboards and definitions, which every
@@ -47,4 +50,61 @@ func TestLargeTemplatesAreCompiledOnce(t *testing.T) {
 	}
 	assert.Less(t, r.compiled.Len(), 12+8, "each edit of a dense template takes some 20 MiB")
 	assert.LessOrEqual(t, r.compiled.Size(), maxTemplates)
+}
+
+// TestWhatIsKeptOfATemplateIsWeighed: an author fills any part of a template with what takes many times its bytes.
+func TestWhatIsKeptOfATemplateIsWeighed(t *testing.T) {
+	many := func(one string) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(one+",", 500_000/(len(one)+1)), ",") + "]"
+	}
+	manifests := func(data string) string {
+		return `"agentSpec":{"workload":{"manifests":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":` + data + `}]}}`
+	}
+	rules := `"agentSpec":{"manifestConfigs":[{"resourceIdentifier":{"group":"","resource":"configmaps","name":"x","namespace":"ns"},` +
+		`"feedbackRules":[{"type":"JSONPaths","jsonPaths":` + many(`{"name":"a","path":".b"}`) + `}]}]}`
+	for sentence, c := range map[string]struct{ spec, probe string }{
+		"text":               {spec: manifests(`{"x":"` + strings.Repeat("y", 500_000) + `"}`)},
+		"empty maps":         {spec: manifests(`{"x":` + many(`{}`) + `}`)},
+		"maps with a number": {spec: manifests(`{"x":` + many(`{"a":0}`) + `}`)},
+		"one large map":      {spec: manifests(`{` + strings.TrimSuffix(numbered(50_000, `"%d":"",`), ",") + `}`)},
+		"variables":          {spec: manifests(`{"x":` + many(`"{{A}}"`) + `}`)},
+		"many in one text":   {spec: manifests(`{"x":"` + strings.Repeat("{{A}}", 100_000) + `"}`)},
+		"variables as keys":  {spec: manifests(`{` + strings.TrimSuffix(numbered(30_000, `"{{A%d}}":"",`), ",") + `}`)},
+		"feedback rules":     {spec: rules},
+		"registrations": {spec: `"registration":[{"type":"CustomSigner","customSigner":{"signerName":"a.b/c","subject":{"user":"x","groups":` +
+			many(`"g"`) + `}}}]`},
+		"a long probe": {spec: manifests(`{}`), probe: strings.Repeat("y", 200_000)},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			text := []byte(`{"apiVersion":"addon.open-cluster-management.io/v1alpha1","kind":"AddOnTemplate","metadata":{"name":"t","annotations":{"` +
+				names.AnnotationHealthProbe + `":"` + c.probe + `"}},"spec":{"addonName":"a",` + c.spec + `}}`)
+			r := NewRegistry(nil, addonapi.Client{}, nil, "")
+			before := heapInUse()
+			u := &unstructured.Unstructured{}
+			require.NoError(t, u.UnmarshalJSON(text))
+			_, err := r.read(chosen(t, u))
+			require.NoError(t, err)
+			took := heapInUse() - before
+			require.Equal(t, 1, r.compiled.Len())
+			assert.Less(t, took, r.compiled.Size()*5/4+32<<10, "it is counted with %d KiB and takes %d", r.compiled.Size()>>10, took>>10)
+			runtime.KeepAlive(text)
+		})
+	}
+}
+
+// numbered returns many texts with their numbers.
+func numbered(n int, format string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format, i)
+	}
+	return b.String()
+}
+
+func heapInUse() int {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
 }

@@ -23,20 +23,40 @@ type Turns struct {
 // Limit sets how many long passes there may be at the same time. It must be called before the first pass.
 func (t *Turns) Limit(most int) { t.most = most }
 
+// Length says how long a pass may take, and whether it can wait.
+type Length int
+
+const (
+	// Short passes do not wait.
+	Short Length = iota
+	// Long passes wait for those that came before.
+	Long
+	// LongFirst passes wait for those that have their turn only, because they may end what the others wait for.
+	LongFirst
+)
+
 // Enter reports whether an object may have its pass, which must end with Leave. One that may not is returned by Leave
 // when its turn comes.
-func (t *Turns) Enter(object reconcile.Request, long bool) bool {
+func (t *Turns) Enter(object reconcile.Request, pass Length) bool {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	_, kept := t.taken[object]
+	at := slices.Index(t.waiting, object)
 	switch {
-	case t.most == 0 || !long:
+	case t.most == 0 || pass == Short:
 		t.forget(object)
 		return true
-	case !kept && slices.Contains(t.waiting, object):
+	case kept || at < 0 && len(t.taken) < t.most && len(t.waiting) == 0:
+	case pass == LongFirst:
+		if at >= 0 {
+			t.waiting = slices.Delete(t.waiting, at, at+1)
+		}
+		t.waiting = slices.Insert(t.waiting, 0, object)
 		return false
-	case !kept && (len(t.taken) >= t.most || len(t.waiting) > 0):
+	case at < 0:
 		t.waiting = append(t.waiting, object)
+		return false
+	default:
 		return false
 	}
 	if t.taken == nil {

@@ -31,29 +31,50 @@ func all(name string) []reconcile.Request { return []reconcile.Request{named(nam
 
 func TestLongPassesLeaveWorkersToShortOnes(t *testing.T) {
 	c := Turns{most: 2}
-	require.True(t, c.Enter(named("a"), true))
-	require.True(t, c.Enter(named("b"), true))
-	assert.False(t, c.Enter(named("c"), true), "both turns are taken")
-	assert.False(t, c.Enter(named("c"), true), "it waits")
-	assert.False(t, c.Enter(named("d"), true))
-	assert.True(t, c.Enter(named("small"), false), "a short pass never waits")
+	require.True(t, c.Enter(named("a"), Long))
+	require.True(t, c.Enter(named("b"), Long))
+	assert.False(t, c.Enter(named("c"), Long), "both turns are taken")
+	assert.False(t, c.Enter(named("c"), Long), "it waits")
+	assert.False(t, c.Enter(named("d"), Long))
+	assert.True(t, c.Enter(named("small"), Short), "a short pass never waits")
 	assert.Empty(t, c.Leave(named("small")))
 	assert.Equal(t, all("c"), c.Leave(named("a")))
-	assert.False(t, c.Enter(named("a"), true), "one that comes again waits behind the others")
-	require.True(t, c.Enter(named("c"), true), "it has its turn")
+	assert.False(t, c.Enter(named("a"), Long), "one that comes again waits behind the others")
+	require.True(t, c.Enter(named("c"), Long), "it has its turn")
 	assert.Equal(t, all("d"), c.Leave(named("b")))
 	assert.Equal(t, all("a"), c.Leave(named("d")), "it is gone, and does not need the turn that is kept for it")
-	require.True(t, c.Enter(named("a"), true))
-	assert.False(t, c.Enter(named("e"), true))
-	assert.True(t, c.Enter(named("e"), false), "it shrank")
+	require.True(t, c.Enter(named("a"), Long))
+	assert.False(t, c.Enter(named("e"), Long))
+	assert.True(t, c.Enter(named("e"), Short), "it shrank")
 	assert.Empty(t, c.Leave(named("e")))
 	assert.Empty(t, c.Leave(named("a")))
 	assert.Empty(t, c.Leave(named("c")))
 	assert.Empty(t, c.taken)
 	var none Turns
-	assert.True(t, none.Enter(named("a"), true))
-	assert.True(t, none.Enter(named("b"), true))
+	assert.True(t, none.Enter(named("a"), Long))
+	assert.True(t, none.Enter(named("b"), Long))
 	assert.Empty(t, none.Leave(named("a")))
+}
+
+// TestWhatMayEndTheWaitingIsNext: large works wait for a webhook that does not answer, and its work is deleted.
+func TestWhatMayEndTheWaitingIsNext(t *testing.T) {
+	c := Turns{most: 1}
+	require.True(t, c.Enter(named("a"), Long))
+	for _, name := range []string{"b", "c", "webhook", "d"} {
+		require.False(t, c.Enter(named(name), Long))
+	}
+	require.False(t, c.Enter(named("webhook"), LongFirst), "those that have their turn come first")
+	require.False(t, c.Enter(named("late"), Long))
+	require.False(t, c.Enter(named("webhook"), LongFirst))
+	require.Equal(t, all("webhook"), c.Leave(named("a")))
+	require.False(t, c.Enter(named("d"), LongFirst))
+	require.True(t, c.Enter(named("webhook"), LongFirst))
+	now := "webhook"
+	for _, next := range []string{"d", "b", "c", "late"} {
+		require.Equal(t, all(next), c.Leave(named(now)))
+		require.True(t, c.Enter(named(next), Long))
+		now = next
+	}
 }
 
 // TestEveryObjectHasItsTurn plays the queue: objects come, change, go, and come again as soon as their pass ends.
@@ -75,8 +96,9 @@ func TestEveryObjectHasItsTurn(t *testing.T) {
 					delete(waiting, name)
 					continue
 				}
-				if large := random.IntN(4) > 0; c.Enter(named(name), large) {
-					running[name] = large
+				pass := Length(random.IntN(3))
+				if c.Enter(named(name), pass) {
+					running[name] = pass != Short
 					delete(waiting, name)
 				} else if _, waits := waiting[name]; !waits {
 					waiting[name] = step
@@ -107,14 +129,14 @@ func TestAnObjectThatWaitsForItsTurnKeepsItsBackOff(t *testing.T) {
 	limiter := patient{workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Hour), c}
 	w := named("w")
 	require.Equal(t, time.Second, limiter.When(w))
-	require.True(t, c.Enter(named("other"), true))
-	require.False(t, c.Enter(w, true))
+	require.True(t, c.Enter(named("other"), Long))
+	require.False(t, c.Enter(w, Long))
 	limiter.Forget(w)
 	require.Equal(t, 2*time.Second, limiter.When(w), "it waits")
 	require.Equal(t, all("w"), c.Leave(named("other")))
 	limiter.Forget(w)
 	require.Equal(t, 4*time.Second, limiter.When(w), "its turn is kept, and it has not passed yet")
-	require.True(t, c.Enter(w, true))
+	require.True(t, c.Enter(w, Long))
 	c.Leave(w)
 	limiter.Forget(w)
 	assert.Equal(t, time.Second, limiter.When(w), "it has passed")

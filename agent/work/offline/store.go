@@ -284,13 +284,11 @@ func (s *Store) remove(work string, known entry) {
 // UnreportedStatus returns the status that passes without the hub concluded and that is not reported to the hub,
 // whatever the generation of the work is now; nil when there is none.
 func (s *Store) UnreportedStatus(ctx context.Context, work string, uid types.UID) (*workv1.ManifestWorkStatus, error) {
-	s.mu.Lock()
-	known := s.entries[work]
-	s.mu.Unlock()
+	known := s.entryOf(work)
 	switch {
 	case known.header.UID != uid:
 		return nil, nil // absence is a valid result
-	case known.unreported != nil || !known.header.Unreported || known.size == 0:
+	case s.Unread(work, uid) == 0:
 		return known.unreported, nil
 	}
 	found, err := s.Load(ctx, work)
@@ -298,6 +296,21 @@ func (s *Store) UnreportedStatus(ctx context.Context, work string, uid types.UID
 		return nil, err
 	}
 	return &found.Work.Status, nil
+}
+
+// Unread returns how many bytes UnreportedStatus reads and decodes; 0 where what it returns is known.
+func (s *Store) Unread(work string, uid types.UID) int {
+	known := s.entryOf(work)
+	if known.header.UID != uid || known.unreported != nil || !known.header.Unreported {
+		return 0
+	}
+	return int(known.size)
+}
+
+func (s *Store) entryOf(work string) entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.entries[work]
 }
 
 // StatusReported records that the hub has the unreported status of a work.
