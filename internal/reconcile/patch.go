@@ -8,7 +8,6 @@ import (
 	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,7 +28,7 @@ func SetCondition(conditions *[]metav1.Condition, want metav1.Condition, now tim
 		if have.Status != want.Status || have.LastTransitionTime.IsZero() {
 			want.LastTransitionTime = metav1.NewTime(now)
 		}
-		if equality.Semantic.DeepEqual(*have, want) {
+		if *have == want { // also the time, which is a copy
 			return false
 		}
 		*have = want
