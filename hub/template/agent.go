@@ -151,7 +151,8 @@ func (a *agent) SharedPermissions(ctx context.Context) ([]addon.Permission, erro
 	return slices.DeleteFunc(all, func(p addon.Permission) bool { return p.Namespace == "" }), nil
 }
 
-// templates reads all templates of the hub. An invalid one is left out: it signs nothing.
+// templates reads all templates of the hub, of which only the custom signers are known. An invalid one is left out: it
+// signs nothing.
 func (a *agent) templates(ctx context.Context) ([]*Template, error) {
 	kind, _ := a.registry.AddOns.Configs.Kind(confighash.Template())
 	var list unstructured.UnstructuredList
@@ -161,7 +162,7 @@ func (a *agent) templates(ctx context.Context) ([]*Template, error) {
 	}
 	all := make([]*Template, 0, len(list.Items))
 	for i := range list.Items {
-		if t, err := ReadTemplate(&list.Items[i]); err == nil {
+		if t := a.registry.signers(&list.Items[i]); t != nil {
 			all = append(all, t)
 		}
 	}

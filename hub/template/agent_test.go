@@ -3,6 +3,7 @@ package template
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -267,12 +268,20 @@ func customSigner(name string) map[string]any {
 
 func TestRivalsOfACA(t *testing.T) {
 	ca := types.NamespacedName{Namespace: "ns", Name: "ca"}
+	r := NewRegistry(nil, addonapi.Client{}, nil, "")
 	read := func(name, addOn string, registrations ...any) *Template {
 		u := templateObject(name, addOn, "x")
+		u.SetUID(types.UID(name + addOn + fmt.Sprint(registrations...)))
 		require.NoError(t, unstructured.SetNestedSlice(u.Object, registrations, "spec", "registration"))
-		read, err := ReadTemplate(u)
+		packed, err := confighash.Pack(u)
 		require.NoError(t, err)
-		return read
+		cached, is := packed.(*unstructured.Unstructured)
+		require.True(t, is)
+		known := r.signers(cached)
+		require.NotNil(t, known)
+		require.Same(t, known, r.signers(cached), "it is read once")
+		require.Equal(t, r.signers(u.DeepCopy()), known)
+		return known
 	}
 	own := read("own", "a", customSigner("example.com/s"))
 	assert.Empty(t, SharedWith([]*Template{own, read("v2", "a", customSigner("example.com/s"))}, ca, "a", "example.com/s", "home"),

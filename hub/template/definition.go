@@ -10,6 +10,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -44,6 +45,10 @@ type spec struct {
 func ReadTemplate(u *unstructured.Unstructured) (*Template, error) {
 	invalid := func(err error) error {
 		return &addon.InvalidError{Message: fmt.Sprintf("AddOnTemplate %s cannot be read: %v", u.GetName(), err)}
+	}
+	u, err := confighash.Unpack(u)
+	if err != nil {
+		return nil, &addon.InvalidError{Message: err.Error()}
 	}
 	content, _, err := unstructured.NestedMap(map[string]any{"spec": withoutManifests(u)}, "spec")
 	if err != nil {
@@ -90,6 +95,10 @@ func withoutManifests(u *unstructured.Unstructured) map[string]any {
 // ReadConfig reads an AddOnDeploymentConfig, which must have been read as v1beta1. The error is an addon.InvalidError.
 func ReadConfig(u *unstructured.Unstructured) (*addonv1beta1.AddOnDeploymentConfig, error) {
 	config := &addonv1beta1.AddOnDeploymentConfig{}
+	u, err := confighash.Unpack(u)
+	if err != nil {
+		return nil, &addon.InvalidError{Message: err.Error()}
+	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, config); err != nil {
 		return nil, &addon.InvalidError{Message: fmt.Sprintf("AddOnDeploymentConfig %s/%s cannot be read: %v",
 			u.GetNamespace(), u.GetName(), err)}

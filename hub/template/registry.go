@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,8 +38,9 @@ type Registry struct {
 	// Home is the namespace of the hub manager; empty means names.NamespaceHub.
 	Home string
 
-	// compiled are templates by name and hash.
+	// compiled are templates by name and hash, signing are the custom signers of templates by UID and version.
 	compiled kept.Texts[compiled]
+	signing  kept.Texts[*Template]
 }
 
 var _ addon.Lookup = &Registry{}
@@ -81,6 +84,34 @@ func (r *Registry) read(config addon.ChosenConfig) (*Compiled, error) {
 		return compiled{template: c}, leastTemplate + kept.Weigh(config.Object.Object["spec"]) + c.weigh() + 2*len(key)
 	})
 	return made.template, made.err
+}
+
+// maxSigning is how many bytes the custom signers of templates take together that are kept.
+const maxSigning = 4 << 20
+
+// signers returns the custom signers of a template of a cache, read once for each version; nil when it is invalid.
+func (r *Registry) signers(u *unstructured.Unstructured) *Template {
+	return r.signing.Of(string(u.GetUID())+" "+u.GetResourceVersion(), maxSigning, func() (*Template, int) {
+		const least = 256
+		t, err := ReadTemplate(u)
+		if err != nil {
+			return nil, least
+		}
+		few, size := &Template{Name: t.Name, AddOn: t.AddOn}, least+len(t.Name)+len(t.AddOn)
+		for _, registration := range t.Registration {
+			custom := registration.CustomSigner
+			if registration.Type != addonv1alpha1.RegistrationTypeCustomSigner || custom == nil {
+				continue
+			}
+			few.Registration = append(few.Registration, addonv1alpha1.RegistrationSpec{
+				Type: registration.Type, CustomSigner: &addonv1alpha1.CustomSignerRegistrationConfig{
+					SignerName: custom.SignerName, SigningCA: custom.SigningCA,
+				},
+			})
+			size += 2*least + len(custom.SignerName) + len(custom.SigningCA.Namespace) + len(custom.SigningCA.Name)
+		}
+		return few, size
+	})
 }
 
 // compiled is a compiled template, or why it cannot be read.
