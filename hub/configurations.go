@@ -48,7 +48,7 @@ func newConfigurations(
 	}
 	store := &addonconfig.Store{
 		Client: mgr.GetClient(), Versions: addOns.Configs, Home: cmp.Or(c.Namespace, names.NamespaceHub), Others: others,
-		Limit: c.WatchedConfigs,
+		Limit: c.WatchedConfigs, Packed: true,
 	}
 	all := &configurations{admitted: make(chan event.GenericEvent, maxAdmitted)}
 	all.roller = &rollout.Reconciler{

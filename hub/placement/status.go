@@ -68,7 +68,8 @@ func conclude(f facts, p plan, ended bool, failed error, status *clusterv1beta1.
 func refusal(failed error) error {
 	all, joined := failed.(interface{ Unwrap() []error })
 	if !joined {
-		if apierrors.IsInvalid(failed) || apierrors.IsForbidden(failed) {
+		// A webhook that states no code refuses with 400.
+		if apierrors.IsInvalid(failed) || apierrors.IsForbidden(failed) || apierrors.IsBadRequest(failed) {
 			return failed
 		}
 		return nil

@@ -94,6 +94,7 @@ func TestARefusalIsSaid(t *testing.T) {
 		"a quota":                       {quota, "not all decisions are written; the first: creating PlacementDecision a/p-decision-1: placementdecisions \"p-decision-1\" is forbidden: exceeded quota"},
 		"what cannot be":                {invalid, "the first: creating: PlacementDecision \"p\" is invalid"},
 		"a quota, behind a busy server": {errors.Join(busy, errors.Join(quota, invalid)), "exceeded quota"},
+		"a webhook":                     {apierrors.NewBadRequest("admission webhook denied the request"), "the first: admission webhook denied"},
 		"a busy server":                 {errors.Join(busy, busy), ""},
 		"a conflict":                    {apierrors.NewConflict(decisions, "p", errors.New("another version")), ""},
 	} {

@@ -271,6 +271,7 @@ func TestRivalsOfACA(t *testing.T) {
 	r := NewRegistry(nil, addonapi.Client{}, nil, "")
 	read := func(name, addOn string, registrations ...any) *Template {
 		u := templateObject(name, addOn, "x")
+		u.SetResourceVersion("1")
 		u.SetUID(types.UID(name + addOn + fmt.Sprint(registrations...)))
 		require.NoError(t, unstructured.SetNestedSlice(u.Object, registrations, "spec", "registration"))
 		packed, err := confighash.Pack(u)
@@ -281,6 +282,9 @@ func TestRivalsOfACA(t *testing.T) {
 		require.NotNil(t, known)
 		require.Same(t, known, r.signers(cached), "it is read once")
 		require.Equal(t, r.signers(u.DeepCopy()), known)
+		u.SetResourceVersion("") // one of a file
+		require.NotSame(t, known, r.signers(u))
+		require.Equal(t, known, r.signers(u))
 		return known
 	}
 	own := read("own", "a", customSigner("example.com/s"))

@@ -41,14 +41,34 @@ type spec struct {
 	Registration []addonv1alpha1.RegistrationSpec `json:"registration"`
 }
 
+const (
+	// maxTemplate is how many bytes a template may take when it is decoded, and maxConfig an AddOnDeploymentConfig. A
+	// template of definitions takes about four times its JSON.
+	maxTemplate, maxConfig = 16 << 20, 8 << 20
+)
+
+// unpacked returns a configuration with its content, unless it would take more bytes than it may. The error is an
+// addon.InvalidError.
+func unpacked(u *unstructured.Unstructured, most int) (*unstructured.Unstructured, error) {
+	if takes := confighash.Weigh(u); takes > most {
+		return nil, &addon.InvalidError{Message: fmt.Sprintf("%s %s takes about %d MiB of memory when it is decoded, and may take "+
+			"%d: it has too many small values; divide it", u.GetKind(), u.GetName(), takes>>20, most>>20)}
+	}
+	whole, err := confighash.Unpack(u)
+	if err != nil {
+		return nil, &addon.InvalidError{Message: err.Error()}
+	}
+	return whole, nil
+}
+
 // ReadTemplate reads an AddOnTemplate in any version: all have the same fields. The error is an addon.InvalidError.
 func ReadTemplate(u *unstructured.Unstructured) (*Template, error) {
 	invalid := func(err error) error {
 		return &addon.InvalidError{Message: fmt.Sprintf("AddOnTemplate %s cannot be read: %v", u.GetName(), err)}
 	}
-	u, err := confighash.Unpack(u)
+	u, err := unpacked(u, maxTemplate)
 	if err != nil {
-		return nil, &addon.InvalidError{Message: err.Error()}
+		return nil, err
 	}
 	content, _, err := unstructured.NestedMap(map[string]any{"spec": withoutManifests(u)}, "spec")
 	if err != nil {
@@ -95,9 +115,9 @@ func withoutManifests(u *unstructured.Unstructured) map[string]any {
 // ReadConfig reads an AddOnDeploymentConfig, which must have been read as v1beta1. The error is an addon.InvalidError.
 func ReadConfig(u *unstructured.Unstructured) (*addonv1beta1.AddOnDeploymentConfig, error) {
 	config := &addonv1beta1.AddOnDeploymentConfig{}
-	u, err := confighash.Unpack(u)
+	u, err := unpacked(u, maxConfig)
 	if err != nil {
-		return nil, &addon.InvalidError{Message: err.Error()}
+		return nil, err
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, config); err != nil {
 		return nil, &addon.InvalidError{Message: fmt.Sprintf("AddOnDeploymentConfig %s/%s cannot be read: %v",

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,9 +20,11 @@ import (
 )
 
 const (
-	// maxTemplates is how many bytes the templates take together that are kept compiled. Every cluster needs the same
-	// few.
+	// maxTemplates is how many bytes the templates take together that are kept compiled, and as many the large ones.
+	// Every cluster needs the same few.
 	maxTemplates = 64 << 20
+	// largeTemplate is from how many bytes of JSON a template counts as large.
+	largeTemplate = 128 << 10
 	// leastTemplate is what a template takes at least.
 	leastTemplate = 16 << 10
 )
@@ -38,8 +41,8 @@ type Registry struct {
 	// Home is the namespace of the hub manager; empty means names.NamespaceHub.
 	Home string
 
-	// compiled are templates by name and hash, signing are the custom signers of templates by UID and version.
-	compiled kept.Texts[compiled]
+	// compiled are templates, the large ones apart; signing are the custom signers of templates by UID and version.
+	compiled [2]compilations
 	signing  kept.Texts[*Template]
 }
 
@@ -75,13 +78,33 @@ func (r *Registry) Agent(ctx context.Context, name string) (addon.Agent, bool, e
 func (r *Registry) read(config addon.ChosenConfig) (*Compiled, error) {
 	key := confighash.Key(config.ConfigGroupResource, config.ConfigReferent) + "@" + config.SpecHash + "@" +
 		config.Object.GetAnnotations()[names.AnnotationHealthProbe]
-	made := r.compiled.Of(key, maxTemplates, func() (compiled, int) {
-		t, err := ReadTemplate(config.Object)
+	all := &r.compiled[0]
+	if confighash.Size(config.Object) > largeTemplate {
+		all = &r.compiled[1]
+	}
+	return all.read(key, config.Object)
+}
+
+// compilations are templates that are kept compiled. They displace each other only.
+type compilations struct {
+	// compiling is held while one is compiled: ten workers would decode the same one at once, or ten large ones.
+	compiling sync.Mutex
+	// known are templates by name and hash.
+	known kept.Texts[compiled]
+}
+
+func (c *compilations) read(key string, object *unstructured.Unstructured) (*Compiled, error) {
+	if !c.known.Has(key) {
+		c.compiling.Lock()
+		defer c.compiling.Unlock()
+	}
+	made := c.known.Of(key, maxTemplates, func() (compiled, int) {
+		t, err := ReadTemplate(object)
 		if err != nil {
-			return compiled{err: err}, maxTemplates + 1 // It is not kept.
+			return compiled{err: err}, leastTemplate + len(err.Error()) + 2*len(key)
 		}
 		c := Compile(t)
-		return compiled{template: c}, leastTemplate + kept.Weigh(config.Object.Object["spec"]) + c.weigh() + 2*len(key)
+		return compiled{template: c}, leastTemplate + confighash.Weigh(object) + c.weigh() + 2*len(key)
 	})
 	return made.template, made.err
 }
@@ -89,29 +112,37 @@ func (r *Registry) read(config addon.ChosenConfig) (*Compiled, error) {
 // maxSigning is how many bytes the custom signers of templates take together that are kept.
 const maxSigning = 4 << 20
 
-// signers returns the custom signers of a template of a cache, read once for each version; nil when it is invalid.
+// signers returns the custom signers of a template, read once for each version of an API server; nil when it is invalid.
 func (r *Registry) signers(u *unstructured.Unstructured) *Template {
-	return r.signing.Of(string(u.GetUID())+" "+u.GetResourceVersion(), maxSigning, func() (*Template, int) {
-		const least = 256
-		t, err := ReadTemplate(u)
-		if err != nil {
-			return nil, least
+	version := u.GetResourceVersion()
+	if u.GetUID() == "" || version == "" { // It is of a file.
+		t, _ := onlySigners(u)
+		return t
+	}
+	return r.signing.Of(string(u.GetUID())+" "+version, maxSigning, func() (*Template, int) { return onlySigners(u) })
+}
+
+// onlySigners reads the custom signers of a template, and returns how many bytes they take about.
+func onlySigners(u *unstructured.Unstructured) (*Template, int) {
+	const least = 256
+	t, err := ReadTemplate(u)
+	if err != nil {
+		return nil, least
+	}
+	few, size := &Template{Name: t.Name, AddOn: t.AddOn}, least+len(t.Name)+len(t.AddOn)
+	for _, registration := range t.Registration {
+		custom := registration.CustomSigner
+		if registration.Type != addonv1alpha1.RegistrationTypeCustomSigner || custom == nil {
+			continue
 		}
-		few, size := &Template{Name: t.Name, AddOn: t.AddOn}, least+len(t.Name)+len(t.AddOn)
-		for _, registration := range t.Registration {
-			custom := registration.CustomSigner
-			if registration.Type != addonv1alpha1.RegistrationTypeCustomSigner || custom == nil {
-				continue
-			}
-			few.Registration = append(few.Registration, addonv1alpha1.RegistrationSpec{
-				Type: registration.Type, CustomSigner: &addonv1alpha1.CustomSignerRegistrationConfig{
-					SignerName: custom.SignerName, SigningCA: custom.SigningCA,
-				},
-			})
-			size += 2*least + len(custom.SignerName) + len(custom.SigningCA.Namespace) + len(custom.SigningCA.Name)
-		}
-		return few, size
-	})
+		few.Registration = append(few.Registration, addonv1alpha1.RegistrationSpec{
+			Type: registration.Type, CustomSigner: &addonv1alpha1.CustomSignerRegistrationConfig{
+				SignerName: custom.SignerName, SigningCA: custom.SigningCA,
+			},
+		})
+		size += 2*least + len(custom.SignerName) + len(custom.SigningCA.Namespace) + len(custom.SigningCA.Name)
+	}
+	return few, size
 }
 
 // compiled is a compiled template, or why it cannot be read.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/spokelet/spokelet/hub/addon"
@@ -45,17 +46,17 @@ func TestLargeTemplatesAreCompiledOnce(t *testing.T) {
 	}
 	assert.Len(t, seen, 12)
 	for i := range 8 {
-		_, err := r.read(templateOf("dense", map[string]any{"n": fmt.Sprint(i), "x": slices.Repeat([]any{map[string]any{}}, 400_000)}))
+		_, err := r.read(templateOf("dense", map[string]any{"n": fmt.Sprint(i), "x": slices.Repeat([]any{map[string]any{}}, 200_000)}))
 		require.NoError(t, err)
 	}
-	assert.Less(t, r.compiled.Len(), 12+8, "each edit of a dense template takes some 20 MiB")
-	assert.LessOrEqual(t, r.compiled.Size(), maxTemplates)
+	assert.Less(t, r.compiled[1].known.Len(), 12+8, "each edit of a dense template takes some 13 MiB")
+	assert.LessOrEqual(t, r.compiled[1].known.Size(), maxTemplates)
 }
 
 // TestWhatIsKeptOfATemplateIsWeighed: an author fills any part of a template with what takes many times its bytes.
 func TestWhatIsKeptOfATemplateIsWeighed(t *testing.T) {
 	many := func(one string) string {
-		return "[" + strings.TrimSuffix(strings.Repeat(one+",", 500_000/(len(one)+1)), ",") + "]"
+		return "[" + strings.TrimSuffix(strings.Repeat(one+",", 300_000/(len(one)+1)), ",") + "]"
 	}
 	manifests := func(data string) string {
 		return `"agentSpec":{"workload":{"manifests":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":` + data + `}]}}`
@@ -85,10 +86,59 @@ func TestWhatIsKeptOfATemplateIsWeighed(t *testing.T) {
 			_, err := r.read(chosen(t, u))
 			require.NoError(t, err)
 			took := heapInUse() - before
-			require.Equal(t, 1, r.compiled.Len())
-			assert.Less(t, took, r.compiled.Size()*5/4+32<<10, "it is counted with %d KiB and takes %d", r.compiled.Size()>>10, took>>10)
+			require.Equal(t, 1, r.compiled[0].known.Len()+r.compiled[1].known.Len())
+			counted := r.compiled[0].known.Size() + r.compiled[1].known.Size()
+			assert.Less(t, took, counted*5/4+32<<10, "it is counted with %d KiB and takes %d", counted>>10, took>>10)
 			runtime.KeepAlive(text)
 		})
+	}
+}
+
+// TestWhatTakesTooMuchMemoryIsRefused: 1.3 MB of maps in maps take more than eighty.
+func TestWhatTakesTooMuchMemoryIsRefused(t *testing.T) {
+	dense := strings.Repeat(strings.Repeat(`{"":`, 50)+"0"+strings.Repeat("}", 50)+",", 5000) + "0"
+	u, _ := confighash.New(confighash.Template())
+	u.SetName("t")
+	packed, err := confighash.PackJSON([]byte(`{"apiVersion":"` + u.GetAPIVersion() +
+		`","kind":"AddOnTemplate","metadata":{"name":"t"},"spec":{"addonName":"a","x":[` + dense + `]}}`))
+	require.NoError(t, err)
+	whole, err := confighash.Unpack(packed)
+	require.NoError(t, err)
+	for _, one := range []*unstructured.Unstructured{packed, whole} {
+		_, err = ReadTemplate(one)
+		var invalid *addon.InvalidError
+		require.ErrorAs(t, err, &invalid)
+		assert.Regexp(t, `^AddOnTemplate t takes about \d\d MiB of memory when it is decoded, and may take 16:`, err.Error())
+	}
+	config, _ := confighash.New(confighash.DeploymentConfig())
+	config.SetName("c")
+	selector := map[string]any{}
+	for i := range 120_000 {
+		selector[fmt.Sprint(i)] = ""
+	}
+	config.Object["spec"] = map[string]any{"nodePlacement": map[string]any{"nodeSelector": selector}}
+	_, err = ReadConfig(config)
+	require.ErrorContains(t, err, "AddOnDeploymentConfig c takes about")
+}
+
+// TestATemplateIsCompiledOnceForAllWorkers: they need it at the same moment.
+func TestATemplateIsCompiledOnceForAllWorkers(t *testing.T) {
+	u, _ := confighash.New(confighash.Template())
+	u.SetName("t")
+	u.Object["spec"] = map[string]any{"addonName": "a", "agentSpec": map[string]any{"x": strings.Repeat("x", 1_000_000)}}
+	r := NewRegistry(nil, addonapi.Client{}, nil, "")
+	config := chosen(t, u)
+	all := make([]*Compiled, 10)
+	var group errgroup.Group
+	for i := range all {
+		group.Go(func() (err error) {
+			all[i], err = r.read(config)
+			return err
+		})
+	}
+	require.NoError(t, group.Wait())
+	for _, one := range all {
+		assert.Same(t, all[0], one)
 	}
 }
 

@@ -45,6 +45,10 @@ func revisionName(addOn string, c Chosen) string {
 func newRevision(
 	home, addOn string, c Chosen, object *unstructured.Unstructured, number int64,
 ) (*appsv1.ControllerRevision, error) {
+	object, err := confighash.Unpack(object)
+	if err != nil {
+		return nil, err
+	}
 	content := &unstructured.Unstructured{Object: make(map[string]any, len(object.Object))}
 	for key, value := range object.Object {
 		if key != "metadata" && key != "status" {
@@ -77,10 +81,15 @@ func newRevision(
 // AddOnOf returns the add-on that a ControllerRevision keeps a content for; "" when it keeps none.
 func AddOnOf(revision client.Object) string { return revision.GetLabels()[names.LabelAddonName] }
 
-// readRevision returns the content of a ControllerRevision.
-func readRevision(revision *appsv1.ControllerRevision) (*unstructured.Unstructured, error) {
-	content := &unstructured.Unstructured{}
-	if err := content.UnmarshalJSON(revision.Data.Raw); err != nil {
+// readRevision returns the content of a ControllerRevision, packed or not.
+func readRevision(revision *appsv1.ControllerRevision, packed bool) (*unstructured.Unstructured, error) {
+	content, err := &unstructured.Unstructured{}, error(nil)
+	if packed {
+		content, err = confighash.PackJSON(revision.Data.Raw)
+	} else {
+		err = content.UnmarshalJSON(revision.Data.Raw)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("decoding ControllerRevision %s/%s: %w", revision.Namespace, revision.Name, err)
 	}
 	return content, nil

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/confighash"
-	"github.com/spokelet/spokelet/internal/kept"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/objectwatch"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -42,6 +41,8 @@ type Store struct {
 	Home string
 	// Kinds restricts Watched to kinds; nil does not. Without any kind, no stored content is read.
 	Kinds []addonv1beta1.ConfigGroupResource
+	// Packed keeps stored contents as confighash.Pack makes them, for callers that read each by confighash.Unpack.
+	Packed bool
 	// Others are configurations of other kinds than AddOnTemplate and AddOnDeploymentConfig; nil reads none.
 	Others Objects
 	// Limit is how many of them are watched, of which one add-on may have half; zero means objectwatch.DefaultLimit.
@@ -55,12 +56,11 @@ type Store struct {
 	wanting sync.Mutex
 	wants   map[string][]Named
 
-	// contents are decoded ControllerRevisions and configurations; they must not be changed.
-	contents kept.Texts[*unstructured.Unstructured]
-
 	mu sync.Mutex
 	// hashes are the hashes of the latest content of configurations.
 	hashes map[addonv1beta1.AddOnConfig]hashEntry
+	// contents are those of ControllerRevisions by name; they must not be changed.
+	contents map[string]contentEntry
 	// created are the names of ControllerRevisions that this process created and that the cache has not had yet.
 	created map[string]bool
 }
@@ -70,6 +70,12 @@ type hashEntry struct {
 	uid             types.UID
 	resourceVersion string
 	hash            string
+}
+
+// contentEntry is a content with the ControllerRevision that it was read from.
+type contentEntry struct {
+	uid    types.UID
+	object *unstructured.Unstructured
 }
 
 // States reads the states of configurations.
@@ -222,7 +228,7 @@ func (s *Store) Content(ctx context.Context, addOn string, c Chosen) (*unstructu
 	if err != nil || object == nil || state.Hash != c.SpecHash {
 		return nil, err
 	}
-	return s.unpacked(c.Config(), object)
+	return object, nil
 }
 
 // kept returns the content of a ControllerRevision; nil when there is none.
@@ -234,36 +240,22 @@ func (s *Store) kept(ctx context.Context, name string) (*unstructured.Unstructur
 	}
 	s.mu.Lock()
 	delete(s.created, name) // From here on the cache shows whether it exists.
+	entry, known := s.contents[name]
 	s.mu.Unlock()
-	return s.decoded(name+" "+string(revision.UID), func() (*unstructured.Unstructured, error) {
-		return readRevision(revision)
-	})
-}
-
-// unpacked returns a configuration with its content. The object must not be changed.
-func (s *Store) unpacked(
-	config addonv1beta1.AddOnConfig, object *unstructured.Unstructured,
-) (*unstructured.Unstructured, error) {
-	key := Describe(config) + " " + string(object.GetUID()) + " " + object.GetResourceVersion()
-	return s.decoded(key, func() (*unstructured.Unstructured, error) { return confighash.Unpack(object) })
-}
-
-// maxContents is how many bytes the decoded contents take together that are kept. Every cluster needs the same few.
-const maxContents = 64 << 20
-
-// decoded returns a content that is kept, or decodes it.
-func (s *Store) decoded(
-	key string, decode func() (*unstructured.Unstructured, error),
-) (*unstructured.Unstructured, error) {
-	var err error
-	object := s.contents.Of(key, maxContents, func() (*unstructured.Unstructured, int) {
-		var object *unstructured.Unstructured
-		if object, err = decode(); err != nil {
-			return nil, maxContents + 1 // It is not kept.
-		}
-		return object, kept.Weigh(object.Object)
-	})
-	return object, err
+	if known && entry.uid == revision.UID {
+		return entry.object, nil
+	}
+	object, err := readRevision(revision, s.Packed)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.contents == nil {
+		s.contents = map[string]contentEntry{}
+	}
+	s.contents[name] = contentEntry{uid: revision.UID, object: object}
+	return object, nil
 }
 
 // Keep stores the present content of a configuration for an add-on, unless it is stored already. It must be called
@@ -289,9 +281,6 @@ func (s *Store) Keep(ctx context.Context, addOn string, c Chosen) error {
 	}
 	others, err := s.Revisions(ctx, addOn)
 	if err != nil {
-		return err
-	}
-	if object, err = s.unpacked(c.Config(), object); err != nil {
 		return err
 	}
 	number := int64(1)
@@ -346,6 +335,7 @@ func (s *Store) Revisions(ctx context.Context, addOn string) ([]*appsv1.Controll
 func (s *Store) Forget(ctx context.Context, revision *appsv1.ControllerRevision) error {
 	s.mu.Lock()
 	delete(s.created, revision.Name)
+	delete(s.contents, revision.Name)
 	s.mu.Unlock()
 	uid := revision.UID
 	if err := s.Client.Delete(ctx, revision, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
@@ -366,11 +356,6 @@ func (s *Store) Present(ctx context.Context, config addonv1beta1.AddOnConfig) (*
 	state, object, err := s.find(ctx, config)
 	if err != nil || state.Missing {
 		return nil, err
-	}
-	if object != nil {
-		if object, err = s.unpacked(config, object); err != nil {
-			return nil, err
-		}
 	}
 	c := Chosen{ConfigGroupResource: config.ConfigGroupResource, ConfigSpecHash: addonv1beta1.ConfigSpecHash{
 		ConfigReferent: config.ConfigReferent, SpecHash: state.Hash,

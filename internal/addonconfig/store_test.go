@@ -2,6 +2,7 @@ package addonconfig
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -45,8 +46,15 @@ func TestAStoredContentThatSomebodyDeletesIsStoredAgain(t *testing.T) {
 	assert.Len(t, stored(), 1, "a person tidied up")
 }
 
-// A cache has configurations packed. All that a reader gets has its content, and the same one each time.
+// A cache has configurations packed. All that a reader gets unpacks to its content.
 func TestWhatIsReadFromACacheHasItsContent(t *testing.T) {
+	for _, packed := range []bool{true, false} {
+		t.Run(fmt.Sprintf("stored ones packed: %t", packed), func(t *testing.T) { testCached(t, packed) })
+	}
+}
+
+func testCached(t *testing.T, packed bool) {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	require.NoError(t, addonv1alpha1.Install(scheme))
 	require.NoError(t, appsv1.AddToScheme(scheme))
@@ -65,11 +73,13 @@ func TestWhatIsReadFromACacheHasItsContent(t *testing.T) {
 		}
 		return err
 	}}).Build()
-	s := &Store{Client: hub, Home: "home"}
+	s := &Store{Client: hub, Home: "home", Packed: packed}
 	template := fixture.Template("t")
 	nameIn := func(o *unstructured.Unstructured, err error) string {
 		require.NoError(t, err)
-		name, _, err := unstructured.NestedString(o.Object, "spec", "addonName")
+		whole, err := confighash.Unpack(o)
+		require.NoError(t, err)
+		name, _, err := unstructured.NestedString(whole.Object, "spec", "addonName")
 		require.NoError(t, err)
 		return name
 	}
@@ -77,11 +87,16 @@ func TestWhatIsReadFromACacheHasItsContent(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "hello", nameIn(present.Object, nil))
 	assert.Equal(t, "hello", nameIn(s.Content(t.Context(), "hello", present.Chosen)), "the present one")
-	again, err := s.Present(t.Context(), template)
-	require.NoError(t, err)
-	assert.Same(t, present.Object, again.Object, "it is decoded once")
 	require.NoError(t, s.Keep(t.Context(), "hello", present.Chosen))
-	assert.Equal(t, "hello", nameIn(s.Kept(t.Context(), "hello", present.Chosen)), "the stored one")
+	stored, err := s.Kept(t.Context(), "hello", present.Chosen)
+	assert.Equal(t, "hello", nameIn(stored, err), "the stored one")
+	assert.Equal(t, packed, stored.Object["spec"] == nil)
+	hash, err := confighash.SpecHash(stored)
+	require.NoError(t, err)
+	assert.Equal(t, present.SpecHash, hash)
+	again, err := s.Kept(t.Context(), "hello", present.Chosen)
+	require.NoError(t, err)
+	assert.Same(t, stored, again, "it is read once")
 	missing, err := s.Present(t.Context(), fixture.Template("missing"))
 	require.NoError(t, err)
 	assert.Nil(t, missing)

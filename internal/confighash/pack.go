@@ -1,10 +1,13 @@
 package confighash
 
 import (
+	stdjson "encoding/json"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/spokelet/spokelet/internal/kept"
 )
 
 // fieldPacked has the content of a packed config. No config on an API server has a field of that name.
@@ -27,12 +30,59 @@ func Pack(in any) (any, error) {
 		return u, nil //nolint:nilerr // what cannot be encoded stays as it is, and whoever hashes it says so
 	}
 	object := map[string]any{fieldPacked: string(raw)}
-	for _, key := range []string{"apiVersion", "kind", "metadata"} {
+	for _, key := range about() {
 		if value, has := u.Object[key]; has {
 			object[key] = value
 		}
 	}
 	return &unstructured.Unstructured{Object: object}, nil
+}
+
+// PackJSON reads a config from its JSON as Pack leaves it. Its content is not decoded.
+func PackJSON(raw []byte) (*unstructured.Unstructured, error) {
+	fields := map[string]stdjson.RawMessage{}
+	if err := stdjson.Unmarshal(raw, &fields); err != nil {
+		return nil, fmt.Errorf("decoding a configuration: %w", err)
+	}
+	object := map[string]any{}
+	for _, key := range about() {
+		value, has := fields[key]
+		delete(fields, key)
+		if !has {
+			continue
+		}
+		var decoded any
+		if err := json.Unmarshal(value, &decoded); err != nil {
+			return nil, fmt.Errorf("decoding %s of a configuration: %w", key, err)
+		}
+		object[key] = decoded
+	}
+	delete(fields, "status")
+	content, err := stdjson.Marshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a configuration: %w", err)
+	}
+	object[fieldPacked] = string(content)
+	return &unstructured.Unstructured{Object: object}, nil
+}
+
+// about are the fields that are not packed.
+func about() []string { return []string{"apiVersion", "kind", "metadata"} }
+
+// Size is how many bytes the content of a config has, packed or not, without those of its metadata.
+func Size(u *unstructured.Unstructured) int {
+	if text, is := packed(u); is {
+		return len(text)
+	}
+	return kept.Weigh(contentOf(u))
+}
+
+// Weigh estimates how many bytes the content of a config takes when it is decoded.
+func Weigh(u *unstructured.Unstructured) int {
+	if text, is := packed(u); is {
+		return kept.WeighJSON(text)
+	}
+	return kept.Weigh(contentOf(u))
 }
 
 // Unpack returns a config with its content. One that is not packed is returned as it is; a packed one is not changed.

@@ -60,6 +60,12 @@ func FuzzAPackedConfigIsTheSame(f *testing.F) {
 			assert.Equal(t, u.GetAnnotations(), one.GetAnnotations(), sentence)
 			assert.Len(t, one.Object, 4, sentence)
 		}
+		raw, err := json.Marshal(u.Object)
+		require.NoError(t, err)
+		read, err := confighash.PackJSON(raw)
+		require.NoError(t, err)
+		assert.Equal(t, small, read, "read from its JSON")
+		assert.GreaterOrEqual(t, confighash.Weigh(small), confighash.Weigh(u))
 		whole, err := confighash.Unpack(small)
 		require.NoError(t, err)
 		delete(u.Object, "status")

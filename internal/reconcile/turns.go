@@ -16,12 +16,12 @@ type Turns struct {
 	mutex sync.Mutex
 	most  int
 	// taken are those that have one, true, or for which a turn is kept, false.
-	taken   map[reconcile.Request]bool
-	waiting []reconcile.Request
+	taken map[reconcile.Request]bool
+	// waiting are those that wait, the second ones with passes that go first. These have every second turn at most;
+	// favored reports that they had the last one.
+	waiting [2][]reconcile.Request
+	favored bool
 }
-
-// Limit sets how many long passes there may be at the same time. It must be called before the first pass.
-func (t *Turns) Limit(most int) { t.most = most }
 
 // Length says how long a pass may take, and whether it can wait.
 type Length int
@@ -31,9 +31,12 @@ const (
 	Short Length = iota
 	// Long passes wait for those that came before.
 	Long
-	// LongFirst passes wait for those that have their turn only, because they may end what the others wait for.
+	// LongFirst passes wait less, because they may end what the others wait for.
 	LongFirst
 )
+
+// Limit sets how many long passes there may be at the same time. It must be called before the first pass.
+func (t *Turns) Limit(most int) { t.most = most }
 
 // Enter reports whether an object may have its pass, which must end with Leave. One that may not is returned by Leave
 // when its turn comes.
@@ -41,29 +44,20 @@ func (t *Turns) Enter(object reconcile.Request, pass Length) bool {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	_, kept := t.taken[object]
-	at := slices.Index(t.waiting, object)
 	switch {
 	case t.most == 0 || pass == Short:
 		t.forget(object)
 		return true
-	case kept || at < 0 && len(t.taken) < t.most && len(t.waiting) == 0:
-	case pass == LongFirst:
-		if at >= 0 {
-			t.waiting = slices.Delete(t.waiting, at, at+1)
-		}
-		t.waiting = slices.Insert(t.waiting, 0, object)
-		return false
-	case at < 0:
-		t.waiting = append(t.waiting, object)
-		return false
-	default:
-		return false
+	case kept || len(t.taken) < t.most && len(t.waiting[0])+len(t.waiting[1]) == 0:
+		t.take(object, true)
+		return true
 	}
-	if t.taken == nil {
-		t.taken = map[reconcile.Request]bool{}
+	at := int(pass - Long)
+	if !slices.Contains(t.waiting[at], object) {
+		t.forget(object)
+		t.waiting[at] = append(t.waiting[at], object)
 	}
-	t.taken[object] = true
-	return true
+	return false
 }
 
 // Leave ends a pass, whether it had a turn or not, and returns the objects whose turn it is.
@@ -71,16 +65,25 @@ func (t *Turns) Leave(object reconcile.Request) (next []reconcile.Request) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	t.forget(object)
-	for len(t.waiting) > 0 && len(t.taken) < t.most {
-		first := t.waiting[0]
-		t.waiting = t.waiting[1:]
-		if t.taken == nil {
-			t.taken = map[reconcile.Request]bool{}
+	for len(t.taken) < t.most && len(t.waiting[0])+len(t.waiting[1]) > 0 {
+		t.favored = len(t.waiting[0]) == 0 || !t.favored && len(t.waiting[1]) > 0
+		from := &t.waiting[0]
+		if t.favored {
+			from = &t.waiting[1]
 		}
-		t.taken[first] = false
-		next = append(next, first)
+		next = append(next, (*from)[0])
+		t.take((*from)[0], false)
+		*from = (*from)[1:]
 	}
 	return next
+}
+
+// take gives an object a turn, which its pass has or which is kept for it.
+func (t *Turns) take(object reconcile.Request, passes bool) {
+	if t.taken == nil {
+		t.taken = map[reconcile.Request]bool{}
+	}
+	t.taken[object] = passes
 }
 
 // waits reports whether an object has no pass although one is due.
@@ -88,13 +91,15 @@ func (t *Turns) waits(object reconcile.Request) bool {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	passes, taken := t.taken[object]
-	return taken && !passes || slices.Contains(t.waiting, object)
+	return taken && !passes || slices.Contains(t.waiting[0], object) || slices.Contains(t.waiting[1], object)
 }
 
 // forget takes an object out of those that wait, and takes back its turn.
 func (t *Turns) forget(object reconcile.Request) {
 	delete(t.taken, object)
-	t.waiting = slices.DeleteFunc(t.waiting, func(other reconcile.Request) bool { return other == object })
+	for i := range t.waiting {
+		t.waiting[i] = slices.DeleteFunc(t.waiting[i], func(other reconcile.Request) bool { return other == object })
+	}
 }
 
 // OptionsInTurns returns the options of a controller of which at most half of the workers have long passes. An object

@@ -56,7 +56,8 @@ func TestLongPassesLeaveWorkersToShortOnes(t *testing.T) {
 	assert.Empty(t, none.Leave(named("a")))
 }
 
-// TestWhatMayEndTheWaitingIsNext: large works wait for a webhook that does not answer, and its work is deleted.
+// TestWhatMayEndTheWaitingIsNext: large works wait for a webhook that does not answer, and its work is deleted. Deletions
+// without end do not keep the others from their turns.
 func TestWhatMayEndTheWaitingIsNext(t *testing.T) {
 	c := Turns{most: 1}
 	require.True(t, c.Enter(named("a"), Long))
@@ -64,17 +65,21 @@ func TestWhatMayEndTheWaitingIsNext(t *testing.T) {
 		require.False(t, c.Enter(named(name), Long))
 	}
 	require.False(t, c.Enter(named("webhook"), LongFirst), "those that have their turn come first")
-	require.False(t, c.Enter(named("late"), Long))
 	require.False(t, c.Enter(named("webhook"), LongFirst))
-	require.Equal(t, all("webhook"), c.Leave(named("a")))
-	require.False(t, c.Enter(named("d"), LongFirst))
-	require.True(t, c.Enter(named("webhook"), LongFirst))
-	now := "webhook"
-	for _, next := range []string{"d", "b", "c", "late"} {
+	require.False(t, c.Enter(named("e"), LongFirst))
+	require.False(t, c.Enter(named("f"), LongFirst))
+	require.False(t, c.Enter(named("late"), Long))
+	now := "a"
+	for _, next := range []string{"webhook", "b", "e", "c", "f", "d", "late"} {
 		require.Equal(t, all(next), c.Leave(named(now)))
 		require.True(t, c.Enter(named(next), Long))
 		now = next
 	}
+	require.False(t, c.Enter(named("g"), LongFirst))
+	require.False(t, c.Enter(named("g"), Long), "it is made again")
+	require.Equal(t, all("g"), c.Leave(named(now)))
+	assert.Empty(t, c.Leave(named("g")))
+	assert.True(t, c.Enter(named("h"), LongFirst))
 }
 
 // TestEveryObjectHasItsTurn plays the queue: objects come, change, go, and come again as soon as their pass ends.

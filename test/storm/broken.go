@@ -111,8 +111,10 @@ func (m *Model) loseNamespace() *Edit {
 // steady returns the UID of an object that no other edit is about to take away; empty when one may be. A work that is
 // gone takes what its record alone owns, also when another work has the object and orphans it.
 func (s *storm) steady(ctx context.Context, t *thing) types.UID {
-	if s.ownedByVanishing(t) {
-		return ""
+	for _, w := range s.model.holders(t) {
+		if s.excused[w.name] {
+			return ""
+		}
 	}
 	live, err := s.get(ctx, t)
 	if err != nil || live == nil || live.GetDeletionTimestamp() != nil || !s.settled(ctx, t) {

@@ -39,10 +39,10 @@ func (s *storm) note(ctx context.Context, e *Edit) {
 	}
 }
 
-// ownedByVanishing reports whether a hand took away the record of a work that has an object: what that record owns
-// alone in the end goes with it, and is made again.
+// ownedByVanishing reports whether a hand took away the records of all works that own an object: what they own alone
+// goes with them, and is made again.
 func (s *storm) ownedByVanishing(t *thing) bool {
-	return slices.ContainsFunc(s.model.holders(t), func(w *work) bool { return s.excused[w.name] })
+	return !slices.ContainsFunc(s.model.holders(t), func(w *work) bool { return w.owns(t) && !s.excused[w.name] })
 }
 
 // noteAll notes all objects that exist.
