@@ -232,6 +232,10 @@ lies: kube build ## The same behind API servers that lie: stale lists, late and 
 fleets: ## Play a million generated fleets against the decisions of the hub (FLEETS_FLAGS='-seed 7 -fleets 10000')
 	go run ./test/fleets/cmd/fleets $(FLEETS_FLAGS)
 
+.PHONY: report
+report: kube build ## Play the short forms of all these and the benchmarks, and write docs/report.md (REPORT_FLAGS='-runs 2')
+	go run ./test/report/cmd/report $(REPORT_FLAGS)
+
 .PHONY: hubcrash
 hubcrash: kube ## Kill the hub manager at every write of the life of an add-on, in both ways; half an hour
 	go test ./test/integration/hubcrash -count 1 -timeout 3h -v -all $(HUBCRASH_FLAGS)

@@ -51,8 +51,8 @@ const (
 // addon.InvalidError.
 func unpacked(u *unstructured.Unstructured, most int) (*unstructured.Unstructured, error) {
 	if takes := confighash.Weigh(u); takes > most {
-		return nil, &addon.InvalidError{Message: fmt.Sprintf("%s %s takes about %d MiB of memory when it is decoded, and may take "+
-			"%d: it has too many small values; divide it", u.GetKind(), u.GetName(), takes>>20, most>>20)}
+		return nil, &addon.InvalidError{Message: fmt.Sprintf("%s %s takes about %d MiB of memory when it is decoded, and "+
+			"may take %d: it has too many small values; divide it", u.GetKind(), u.GetName(), takes>>20, most>>20)}
 	}
 	whole, err := confighash.Unpack(u)
 	if err != nil {

@@ -112,7 +112,8 @@ func (c *compilations) read(key string, object *unstructured.Unstructured) (*Com
 // maxSigning is how many bytes the custom signers of templates take together that are kept.
 const maxSigning = 4 << 20
 
-// signers returns the custom signers of a template, read once for each version of an API server; nil when it is invalid.
+// signers returns the custom signers of a template, read once for each version of an API server; nil when it is
+// invalid.
 func (r *Registry) signers(u *unstructured.Unstructured) *Template {
 	version := u.GetResourceVersion()
 	if u.GetUID() == "" || version == "" { // It is of a file.

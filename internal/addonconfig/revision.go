@@ -83,12 +83,14 @@ func AddOnOf(revision client.Object) string { return revision.GetLabels()[names.
 
 // readRevision returns the content of a ControllerRevision, packed or not.
 func readRevision(revision *appsv1.ControllerRevision, packed bool) (*unstructured.Unstructured, error) {
-	content, err := &unstructured.Unstructured{}, error(nil)
-	if packed {
-		content, err = confighash.PackJSON(revision.Data.Raw)
-	} else {
-		err = content.UnmarshalJSON(revision.Data.Raw)
+	decode := func(raw []byte) (*unstructured.Unstructured, error) {
+		content := &unstructured.Unstructured{}
+		return content, content.UnmarshalJSON(raw)
 	}
+	if packed {
+		decode = confighash.PackJSON
+	}
+	content, err := decode(revision.Data.Raw)
 	if err != nil {
 		return nil, fmt.Errorf("decoding ControllerRevision %s/%s: %w", revision.Namespace, revision.Name, err)
 	}

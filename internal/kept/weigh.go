@@ -43,7 +43,7 @@ func Weigh(value any) int {
 func WeighJSON(text string) int {
 	const list = -1
 	sum := 0
-	var around []int // for each object around the number of its entries, for a list list
+	var around []int // of each object around the number of its entries; of a list, that it is one
 	for i := 0; i < len(text); i++ {
 		last := len(around) - 1
 		switch c := text[i]; {
