@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 
@@ -10,7 +11,8 @@ import (
 )
 
 // Turns leave workers to short passes: a few of the workers have long ones at the same time. Objects with long passes
-// have their turns in the order in which they came, and one that waits has no pass until then. The zero value lets all
+// have their turns in the order in which they came, those of namespaces with fewer turns first. One that waits has no
+// pass until then. The zero value lets all
 // pass.
 type Turns struct {
 	mutex sync.Mutex
@@ -21,6 +23,9 @@ type Turns struct {
 	// favored reports that they had the last one.
 	waiting [2][]reconcile.Request
 	favored bool
+	// served numbers the last turns of the namespaces while any object waits; number is the last one.
+	served map[string]int
+	number int
 }
 
 // Length says how long a pass may take, and whether it can wait.
@@ -71,9 +76,27 @@ func (t *Turns) Leave(object reconcile.Request) (next []reconcile.Request) {
 		if t.favored {
 			from = &t.waiting[1]
 		}
-		next = append(next, (*from)[0])
-		t.take((*from)[0], false)
-		*from = (*from)[1:]
+		i := t.first(*from)
+		next = append(next, (*from)[i])
+		t.take((*from)[i], false)
+		*from = slices.Delete(*from, i, i+1)
+	}
+	return next
+}
+
+// first returns which of those that wait is next: the first one of the namespace that has the fewest turns, or had its
+// last one before the others. So many objects of one tenant do not hold up those of others.
+func (t *Turns) first(waiting []reconcile.Request) int {
+	turns := map[string]int{}
+	for object := range t.taken {
+		turns[object.Namespace]++
+	}
+	next := 0
+	for i, object := range waiting {
+		is, best := object.Namespace, waiting[next].Namespace
+		if cmp.Or(cmp.Compare(turns[is], turns[best]), cmp.Compare(t.served[is], t.served[best])) < 0 {
+			next = i
+		}
 	}
 	return next
 }
@@ -84,6 +107,11 @@ func (t *Turns) take(object reconcile.Request, passes bool) {
 		t.taken = map[reconcile.Request]bool{}
 	}
 	t.taken[object] = passes
+	if t.served == nil || len(t.waiting[0])+len(t.waiting[1]) == 0 {
+		t.served = map[string]int{}
+	}
+	t.number++
+	t.served[object.Namespace] = t.number
 }
 
 // waits reports whether an object has no pass although one is due.

@@ -82,6 +82,29 @@ func TestWhatMayEndTheWaitingIsNext(t *testing.T) {
 	assert.True(t, c.Enter(named("h"), LongFirst))
 }
 
+// TestATenantWithManyObjectsDoesNotHoldUpOthers: sixty Placements of one namespace wait.
+func TestATenantWithManyObjectsDoesNotHoldUpOthers(t *testing.T) {
+	of := func(namespace, name string) reconcile.Request {
+		return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+	}
+	c := Turns{most: 2}
+	for i := range 60 {
+		require.Equal(t, i < 2, c.Enter(of("many", fmt.Sprint(i)), Long))
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		require.False(t, c.Enter(of("few", name), Long))
+	}
+	require.False(t, c.Enter(of("one", "x"), Long))
+	for _, turn := range []struct{ ends, next reconcile.Request }{
+		{of("many", "0"), of("few", "a")}, {of("many", "1"), of("one", "x")}, {of("one", "x"), of("many", "2")},
+		{of("few", "a"), of("few", "b")}, {of("many", "2"), of("many", "3")}, {of("few", "b"), of("few", "c")},
+		{of("few", "c"), of("many", "4")}, {of("many", "3"), of("many", "5")},
+	} {
+		require.Equal(t, []reconcile.Request{turn.next}, c.Leave(turn.ends))
+		require.True(t, c.Enter(turn.next, Long))
+	}
+}
+
 // TestEveryObjectHasItsTurn plays the queue: objects come, change, go, and come again as soon as their pass ends.
 func TestEveryObjectHasItsTurn(t *testing.T) {
 	for seed := range uint64(200) {
