@@ -45,10 +45,6 @@ func revisionName(addOn string, c Chosen) string {
 func newRevision(
 	home, addOn string, c Chosen, object *unstructured.Unstructured, number int64,
 ) (*appsv1.ControllerRevision, error) {
-	object, err := confighash.Unpack(object)
-	if err != nil {
-		return nil, err
-	}
 	content := &unstructured.Unstructured{Object: make(map[string]any, len(object.Object))}
 	for key, value := range object.Object {
 		if key != "metadata" && key != "status" {
@@ -60,7 +56,7 @@ func newRevision(
 	annotations := object.GetAnnotations()
 	delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
 	content.SetAnnotations(annotations)
-	raw, err := json.Marshal(content.Object)
+	raw, err := confighash.Encode(content)
 	if err != nil {
 		return nil, fmt.Errorf("encoding %s: %w", Describe(c.Config()), err)
 	}

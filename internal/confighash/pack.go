@@ -66,6 +66,29 @@ func PackJSON(raw []byte) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: object}, nil
 }
 
+// Encode returns the JSON of a config, packed or not.
+func Encode(u *unstructured.Unstructured) ([]byte, error) {
+	object := u.Object
+	text, is := packed(u)
+	if is {
+		object = map[string]any{}
+		for _, key := range about() {
+			if value, has := u.Object[key]; has {
+				object[key] = value
+			}
+		}
+	}
+	raw, err := stdjson.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s %s/%s: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err)
+	}
+	if !is || text == "{}" {
+		return raw, nil
+	}
+	// It has its apiVersion and kind at least, else it would be of none of our kinds.
+	return append(append(raw[:len(raw)-1], ','), text[1:]...), nil
+}
+
 // about are the fields that are not packed.
 func about() []string { return []string{"apiVersion", "kind", "metadata"} }
 

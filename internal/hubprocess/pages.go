@@ -18,6 +18,9 @@ import (
 // create, 20 KiB each, a page takes 2 MiB.
 const listPage = 100
 
+// configPage is the number of configurations that are decoded at once: one may take 88 MiB before it is packed.
+const configPage = 4
+
 // NewInformer is a constructor of the informers of a cache.
 type NewInformer = func(cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers) cache.SharedIndexInformer
 
@@ -29,7 +32,10 @@ func InPages(next NewInformer) NewInformer {
 	return func(
 		from cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers,
 	) cache.SharedIndexInformer {
-		p := &pages{from: cache.ToListerWatcherWithContext(from)}
+		p := &pages{from: cache.ToListerWatcherWithContext(from), size: listPage}
+		if _, is := example.(runtime.Unstructured); is {
+			p.size = configPage
+		}
 		return trimming{next(&cache.ListWatch{
 			ListWithContextFunc: p.list, WatchFuncWithContext: p.from.WatchWithContext,
 		}, example, resync, indexers), p}
@@ -54,6 +60,7 @@ func (t trimming) SetTransform(trim cache.TransformFunc) error {
 // pages reads lists in pages.
 type pages struct {
 	from cache.ListerWatcherWithContext
+	size int64
 	trim atomic.Pointer[cache.TransformFunc]
 }
 
@@ -64,7 +71,7 @@ func (p *pages) list(ctx context.Context, options metav1.ListOptions) (runtime.O
 		return p.from.ListWithContext(ctx, options) //nolint:wrapcheck // see below
 	}
 	options.ResourceVersion, options.ResourceVersionMatch = "", ""
-	options.Limit, options.Continue = listPage, ""
+	options.Limit, options.Continue = p.size, ""
 	var all []runtime.Object
 	for {
 		page, err := p.from.ListWithContext(ctx, options)

@@ -13,6 +13,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
@@ -120,4 +121,31 @@ func TestAListThatFailsKeepsItsCause(t *testing.T) {
 	p.trim.Store(&trim)
 	_, err = p.list(t.Context(), metav1.ListOptions{})
 	assert.ErrorIs(t, err, broken)
+}
+
+// A configuration may take sixty times its bytes until it is trimmed.
+func TestPagesOfConfigurationsAreSmall(t *testing.T) {
+	limits := map[int64]bool{}
+	list := func(_ context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		limits[o.Limit] = true
+		all := &unstructured.UnstructuredList{Items: make([]unstructured.Unstructured, 1)}
+		all.Items[0].Object = map[string]any{"metadata": map[string]any{"name": "a" + o.Continue}}
+		if o.Continue == "" {
+			all.SetContinue("b")
+		}
+		all.SetResourceVersion("7")
+		return all, nil
+	}
+	informer := InPages(cache.NewSharedIndexInformer)(
+		&cache.ListWatch{ListWithContextFunc: list, WatchFuncWithContext: (&olderServer{}).follow},
+		&unstructured.Unstructured{}, 0, cache.Indexers{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	done := make(chan struct{})
+	go func() { defer close(done); informer.RunWithContext(ctx) }()
+	require.True(t, cache.WaitForCacheSync(ctx.Done(), informer.HasSynced))
+	cancel()
+	<-done
+	assert.Len(t, informer.GetStore().List(), 2)
+	assert.Equal(t, map[int64]bool{configPage: true}, limits)
 }

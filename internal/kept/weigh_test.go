@@ -27,7 +27,7 @@ func FuzzAWeightIsTheSameBeforeAndAfterDecoding(f *testing.F) {
 			return
 		}
 		// Escaped characters are weighed as they stand in the text.
-		escaped := strings.Count(string(again), `\\`) * 6
+		escaped := strings.Count(string(again), "\\") * 6
 		want, got := Weigh(value), WeighJSON(string(again))
 		assert.GreaterOrEqual(t, got, want)
 		assert.LessOrEqual(t, got, want+want/3+escaped+boxed)
