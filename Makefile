@@ -68,7 +68,7 @@ FUZZ ?= hub/webhook:FuzzConvert hub/webhook:FuzzCarriedFields csr:FuzzJudgeAndSi
 	agent/work/manifest:FuzzParseManifest agent/work/feedback:FuzzJSONPath agent/bootstrap:FuzzKubeconfig \
 	hub/placement/layout:FuzzPlanOfAnySlices hub/fleet:FuzzAClusterThatStaysIsNotUnselectedBetweenTwoWrites \
 	hub/rollout/planner:FuzzMakeIsTotal agent/work/apply:FuzzSecretsAreNotTold \
-	internal/decode:FuzzAnObjectIsDecodedOrReplacedByItsMetadata
+	internal/decode:FuzzAnObjectIsDecodedOrReplacedByItsMetadata internal/confighash:FuzzAPackedConfigIsTheSame
 FUZZ_TIME ?= 10s
 # Further flags for the soak.
 SOAK_FLAGS ?=
