@@ -119,6 +119,8 @@ func (c *Follower) unknownContent(ctx context.Context, f followed, config addonc
 		return err
 	}
 	switch state := states[config.Config()]; {
+	case state.Refused != "":
+		return &addon.NotReadyError{Message: addonconfig.Describe(config.Config()) + " cannot be used: " + state.Refused}
 	case state.Unread != "":
 		return &addon.NotReadyError{Message: addonconfig.Describe(config.Config()) + " cannot be read: " + state.Unread}
 	case state.Missing:

@@ -44,8 +44,11 @@ func (f facts) remarks(index int, stuck stuckAddOns) []string {
 		remarks = append(remarks, remark)
 	}
 	for _, desired := range addonconfig.DesiredConfigs(f.cma, index, nil) {
-		if f.states[desired.AddOnConfig].Missing {
+		switch state := f.states[desired.AddOnConfig]; {
+		case state.Missing:
 			remarks = append(remarks, addonconfig.Describe(desired.AddOnConfig)+" does not exist")
+		case state.Refused != "":
+			remarks = append(remarks, addonconfig.Describe(desired.AddOnConfig)+" cannot be used: "+state.Refused)
 		}
 	}
 	if count := stuck.remark(); count != "" {

@@ -296,6 +296,19 @@ func TestRivalsOfACA(t *testing.T) {
 		}, ca, "a", "example.com/s", "home"))
 }
 
+// TestARivalWhoseManifestsAreInvalidIsSeen: its CA is what it names, whatever else it has.
+func TestARivalWhoseManifestsAreInvalidIsSeen(t *testing.T) {
+	u := templateObject("large", "b", "x")
+	require.NoError(t, unstructured.SetNestedSlice(u.Object, []any{customSigner("example.com/s")}, "spec", "registration"))
+	require.NoError(t, unstructured.SetNestedField(u.Object, []any{"x"}, "spec", "agentSpec", "workload", "manifests"))
+	_, err := ReadTemplate(u)
+	require.ErrorContains(t, err, "manifest 0 is no object")
+	known := NewRegistry(nil, addonapi.Client{}, nil, "").signers(u)
+	require.NotNil(t, known)
+	assert.Equal(t, []string{"AddOnTemplate large (signer example.com/s)"},
+		SharedWith([]*Template{known}, types.NamespacedName{Namespace: "ns", Name: "ca"}, "a", "example.com/s", "home"))
+}
+
 func TestSharedPermissionsAreThoseOfAllTemplatesThatAreNamed(t *testing.T) {
 	w := newWorld(t)
 	permission := func(namespace string) any {

@@ -41,19 +41,8 @@ type spec struct {
 	Registration []addonv1alpha1.RegistrationSpec `json:"registration"`
 }
 
-const (
-	// maxTemplate is how many bytes a template may take when it is decoded, and maxConfig an AddOnDeploymentConfig. A
-	// template of definitions takes about four times its JSON.
-	maxTemplate, maxConfig = 16 << 20, 8 << 20
-)
-
-// unpacked returns a configuration with its content, unless it would take more bytes than it may. The error is an
-// addon.InvalidError.
-func unpacked(u *unstructured.Unstructured, most int) (*unstructured.Unstructured, error) {
-	if takes := confighash.Weigh(u); takes > most {
-		return nil, &addon.InvalidError{Message: fmt.Sprintf("%s %s takes about %d MiB of memory when it is decoded, and "+
-			"may take %d: it has too many small values; divide it", u.GetKind(), u.GetName(), takes>>20, most>>20)}
-	}
+// unpacked returns a configuration with its content. The error is an addon.InvalidError.
+func unpacked(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	whole, err := confighash.Unpack(u)
 	if err != nil {
 		return nil, &addon.InvalidError{Message: err.Error()}
@@ -66,7 +55,7 @@ func ReadTemplate(u *unstructured.Unstructured) (*Template, error) {
 	invalid := func(err error) error {
 		return &addon.InvalidError{Message: fmt.Sprintf("AddOnTemplate %s cannot be read: %v", u.GetName(), err)}
 	}
-	u, err := unpacked(u, maxTemplate)
+	u, err := unpacked(u)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +104,7 @@ func withoutManifests(u *unstructured.Unstructured) map[string]any {
 // ReadConfig reads an AddOnDeploymentConfig, which must have been read as v1beta1. The error is an addon.InvalidError.
 func ReadConfig(u *unstructured.Unstructured) (*addonv1beta1.AddOnDeploymentConfig, error) {
 	config := &addonv1beta1.AddOnDeploymentConfig{}
-	u, err := unpacked(u, maxConfig)
+	u, err := unpacked(u)
 	if err != nil {
 		return nil, err
 	}

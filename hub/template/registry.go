@@ -11,6 +11,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/addonapi"
@@ -123,15 +124,32 @@ func (r *Registry) signers(u *unstructured.Unstructured) *Template {
 	return r.signing.Of(string(u.GetUID())+" "+version, maxSigning, func() (*Template, int) { return onlySigners(u) })
 }
 
-// onlySigners reads the custom signers of a template, and returns how many bytes they take about.
+// onlySigners reads the custom signers of a template, and returns how many bytes they take about. Nothing else is
+// decoded, so that a template that is too large to be used does not hide whose CA it names.
 func onlySigners(u *unstructured.Unstructured) (*Template, int) {
 	const least = 256
-	t, err := ReadTemplate(u)
+	var content struct {
+		Spec struct {
+			AddonName    string `json:"addonName"`
+			Registration []struct {
+				Type         addonv1alpha1.RegistrationType `json:"type"`
+				CustomSigner *struct {
+					SignerName string                     `json:"signerName"`
+					SigningCA  addonv1alpha1.SigningCARef `json:"signingCA"`
+				} `json:"customSigner"`
+			} `json:"registration"`
+		} `json:"spec"`
+	}
+	raw, err := confighash.Content(u)
 	if err != nil {
 		return nil, least
 	}
-	few, size := &Template{Name: t.Name, AddOn: t.AddOn}, least+len(t.Name)+len(t.AddOn)
-	for _, registration := range t.Registration {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &content); err != nil {
+		return nil, least
+	}
+	few := &Template{Name: u.GetName(), AddOn: content.Spec.AddonName}
+	size := least + len(few.Name) + len(few.AddOn)
+	for _, registration := range content.Spec.Registration {
 		custom := registration.CustomSigner
 		if registration.Type != addonv1alpha1.RegistrationTypeCustomSigner || custom == nil {
 			continue

@@ -94,33 +94,6 @@ func TestWhatIsKeptOfATemplateIsWeighed(t *testing.T) {
 	}
 }
 
-// TestWhatTakesTooMuchMemoryIsRefused: 1.3 MB of maps in maps take more than eighty.
-func TestWhatTakesTooMuchMemoryIsRefused(t *testing.T) {
-	dense := strings.Repeat(strings.Repeat(`{"":`, 50)+"0"+strings.Repeat("}", 50)+",", 5000) + "0"
-	u, _ := confighash.New(confighash.Template())
-	u.SetName("t")
-	packed, err := confighash.PackJSON([]byte(`{"apiVersion":"` + u.GetAPIVersion() +
-		`","kind":"AddOnTemplate","metadata":{"name":"t"},"spec":{"addonName":"a","x":[` + dense + `]}}`))
-	require.NoError(t, err)
-	whole, err := confighash.Unpack(packed)
-	require.NoError(t, err)
-	for _, one := range []*unstructured.Unstructured{packed, whole} {
-		_, err = ReadTemplate(one)
-		var invalid *addon.InvalidError
-		require.ErrorAs(t, err, &invalid)
-		assert.Regexp(t, `^AddOnTemplate t takes about \d\d MiB of memory when it is decoded, and may take 16:`, err.Error())
-	}
-	config, _ := confighash.New(confighash.DeploymentConfig())
-	config.SetName("c")
-	selector := map[string]any{}
-	for i := range 120_000 {
-		selector[fmt.Sprint(i)] = ""
-	}
-	config.Object["spec"] = map[string]any{"nodePlacement": map[string]any{"nodeSelector": selector}}
-	_, err = ReadConfig(config)
-	require.ErrorContains(t, err, "AddOnDeploymentConfig c takes about")
-}
-
 // TestATemplateIsCompiledOnceForAllWorkers: they need it at the same moment.
 func TestATemplateIsCompiledOnceForAllWorkers(t *testing.T) {
 	u, _ := confighash.New(confighash.Template())

@@ -14,6 +14,8 @@ type State struct {
 	Generation int64
 	// Missing means that the hub manager may read this kind and the config does not exist.
 	Missing bool
+	// Refused is why a config that exists is not used, with a remedy; empty when it is used. Clusters keep what they have.
+	Refused string
 	// Unread is why the hub manager does not read the config, with a remedy; empty when it does. Then the manager of the
 	// add-on has to report the hash.
 	Unread string
@@ -40,7 +42,7 @@ type Target struct {
 	Desired []DesiredConfig
 	// References are the references to them as in the status of the add-on, in the same order.
 	References []addonv1beta1.ConfigReference
-	// Missing describes the configs that do not exist, with the spec that names each.
+	// Missing describes the configs that do not exist or cannot be used, with the spec that names each.
 	Missing []string
 	// Waiting describes the configs whose hash is unknown, with what has to happen.
 	Waiting []string
@@ -61,6 +63,9 @@ func NewTarget(in Inputs) Target {
 		case state.Missing:
 			target.Missing = append(target.Missing, fmt.Sprintf("%s does not exist (named by %s)",
 				Describe(desired.AddOnConfig), desired.Source(in.CMA)))
+		case state.Refused != "":
+			target.Missing = append(target.Missing, fmt.Sprintf("%s (named by %s) cannot be used: %s",
+				Describe(desired.AddOnConfig), desired.Source(in.CMA), state.Refused))
 		case hash == "" && !supported:
 			target.Unsupported = append(target.Unsupported, Describe(desired.AddOnConfig))
 		case hash == "":

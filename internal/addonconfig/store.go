@@ -70,6 +70,8 @@ type hashEntry struct {
 	uid             types.UID
 	resourceVersion string
 	hash            string
+	// weight is how many bytes the content takes when it is decoded.
+	weight int
 }
 
 // contentEntry is a content with the ControllerRevision that it was read from.
@@ -112,7 +114,31 @@ func (s *Store) find(ctx context.Context, config addonv1beta1.AddOnConfig) (Stat
 	if err != nil {
 		return State{}, nil, fmt.Errorf("hashing %s: %w", Describe(config), err)
 	}
+	if refused := refusal(config, s.weight(config)); refused != "" {
+		return State{Refused: refused}, nil, nil
+	}
 	return State{Hash: hash, Generation: object.GetGeneration()}, object, nil
+}
+
+// refusal returns why a configuration is too large to be used. What is stored was used before, and is used still.
+func refusal(config addonv1beta1.AddOnConfig, takes int) string {
+	// A template of definitions takes four to fifteen times its JSON, of which there may be 1.4 MB.
+	most := 8 << 20
+	if config.ConfigGroupResource == confighash.Template() {
+		most = 24 << 20
+	}
+	if takes <= most {
+		return ""
+	}
+	return fmt.Sprintf("it takes about %d MiB of memory when it is decoded, and may take %d; "+
+		"it has too many small values: divide it", takes>>20, most>>20)
+}
+
+// weight returns how many bytes the latest content of a configuration takes that was hashed.
+func (s *Store) weight(config addonv1beta1.AddOnConfig) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hashes[config].weight
 }
 
 // findOther is find for a config of any other kind.
@@ -203,7 +229,7 @@ func (s *Store) hash(config addonv1beta1.AddOnConfig, object *unstructured.Unstr
 	if err != nil {
 		return "", err
 	}
-	entry.hash = hash
+	entry.hash, entry.weight = hash, confighash.Weigh(object)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.hashes == nil {
@@ -235,6 +261,11 @@ func (s *Store) Content(ctx context.Context, addOn string, c Chosen) (*unstructu
 func (s *Store) kept(ctx context.Context, name string) (*unstructured.Unstructured, error) {
 	key := types.NamespacedName{Namespace: s.Home, Name: name}
 	revision, err := reconcile.Get(ctx, s.Client, key, &appsv1.ControllerRevision{}, client.UnsafeDisableDeepCopy)
+	if revision == nil && err == nil {
+		s.mu.Lock()
+		delete(s.contents, name) // A person may have deleted it.
+		s.mu.Unlock()
+	}
 	if revision == nil || err != nil {
 		return nil, err
 	}
@@ -356,6 +387,9 @@ func (s *Store) Present(ctx context.Context, config addonv1beta1.AddOnConfig) (*
 	state, object, err := s.find(ctx, config)
 	if err != nil || state.Missing {
 		return nil, err
+	}
+	if state.Refused != "" {
+		return nil, fmt.Errorf("%s cannot be used: %s", Describe(config), state.Refused)
 	}
 	c := Chosen{ConfigGroupResource: config.ConfigGroupResource, ConfigSpecHash: addonv1beta1.ConfigSpecHash{
 		ConfigReferent: config.ConfigReferent, SpecHash: state.Hash,

@@ -3,6 +3,7 @@ package addonconfig
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -100,6 +102,61 @@ func testCached(t *testing.T, packed bool) {
 	missing, err := s.Present(t.Context(), fixture.Template("missing"))
 	require.NoError(t, err)
 	assert.Nil(t, missing)
+}
+
+// A template that takes too much memory is not used and not stored. One that an earlier version stored runs on.
+func TestWhatTakesTooMuchMemoryIsRefused(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, addonv1alpha1.Install(scheme))
+	require.NoError(t, appsv1.AddToScheme(scheme))
+	of := func(small int) *unstructured.Unstructured {
+		u, known := confighash.New(confighash.Template())
+		require.True(t, known)
+		u.SetName("t")
+		u.Object["spec"] = map[string]any{"addonName": "hello", "agentSpec": map[string]any{"workload": map[string]any{
+			"manifests": []any{map[string]any{"x": slices.Repeat([]any{map[string]any{"": int64(0)}}, small)}},
+		}}}
+		return u
+	}
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(of(1)).Build()
+	s := &Store{Client: hub, Home: "home"}
+	template := fixture.Template("t")
+	small, err := s.Present(t.Context(), template)
+	require.NoError(t, err)
+	require.NotNil(t, small)
+	dense := of(100_000)
+	dense.SetResourceVersion(small.Object.GetResourceVersion())
+	require.NoError(t, hub.Update(t.Context(), dense))
+	states, err := s.States(t.Context(), template)
+	require.NoError(t, err)
+	const why = "it takes about 35 MiB of memory when it is decoded, and may take 24; it has too many small values: divide it"
+	assert.Equal(t, State{Refused: why}, states[template])
+	_, err = s.Present(t.Context(), template)
+	require.EqualError(t, err, "addontemplates \"t\" cannot be used: "+why)
+
+	hash, err := confighash.SpecHash(dense)
+	require.NoError(t, err)
+	chosen := Chosen{ConfigGroupResource: template.ConfigGroupResource, ConfigSpecHash: *fixture.Hashed(template, hash)}
+	require.NoError(t, s.Keep(t.Context(), "hello", chosen))
+	object, err := s.Content(t.Context(), "hello", chosen)
+	require.NoError(t, err)
+	assert.Nil(t, object, "it is neither stored nor used")
+	revision, err := newRevision("home", "hello", chosen, dense, 1)
+	require.NoError(t, err)
+	require.NoError(t, hub.Create(t.Context(), revision))
+	object, err = s.Content(t.Context(), "hello", chosen)
+	require.NoError(t, err)
+	assert.NotNil(t, object, "clusters that have it keep it")
+	require.NoError(t, hub.Delete(t.Context(), revision))
+	_, err = s.Content(t.Context(), "hello", chosen)
+	require.NoError(t, err)
+	assert.Empty(t, s.contents, "nothing is kept of what a person deleted")
+
+	cma := &addonv1beta1.ClusterManagementAddOn{}
+	cma.Spec.DefaultConfigs = []addonv1beta1.AddOnConfig{template}
+	target := NewTarget(Inputs{AddOn: &addonv1beta1.ManagedClusterAddOn{}, CMA: cma, Placement: -1, States: states})
+	require.Len(t, target.Missing, 1)
+	assert.Contains(t, target.Missing[0], "cannot be used: "+why)
 }
 
 // Shows: hub/deletion-linear

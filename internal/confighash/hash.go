@@ -16,7 +16,7 @@ func SpecHash(u *unstructured.Unstructured) (string, error) {
 	if u == nil {
 		return "", nil
 	}
-	raw, err := canonical(u)
+	raw, err := Content(u)
 	if err != nil {
 		return "", err
 	}
@@ -24,8 +24,8 @@ func SpecHash(u *unstructured.Unstructured) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// canonical returns the canonical JSON of the content of a config.
-func canonical(u *unstructured.Unstructured) ([]byte, error) {
+// Content returns the canonical JSON of the content of a config, packed or not.
+func Content(u *unstructured.Unstructured) ([]byte, error) {
 	if text, is := packed(u); is {
 		return []byte(text), nil
 	}

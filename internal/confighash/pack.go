@@ -25,7 +25,7 @@ func Pack(in any) (any, error) {
 	if _, already := packed(u); already {
 		return u, nil
 	}
-	raw, err := canonical(u)
+	raw, err := Content(u)
 	if err != nil {
 		return u, nil //nolint:nilerr // what cannot be encoded stays as it is, and whoever hashes it says so
 	}
@@ -63,7 +63,11 @@ func PackJSON(raw []byte) (*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("encoding a configuration: %w", err)
 	}
 	object[fieldPacked] = string(content)
-	return &unstructured.Unstructured{Object: object}, nil
+	u := &unstructured.Unstructured{Object: object}
+	if !ours(u) {
+		return nil, fmt.Errorf("a configuration of kind %q in %q cannot be packed", u.GetKind(), u.GetAPIVersion())
+	}
+	return u, nil
 }
 
 // Encode returns the JSON of a config, packed or not.

@@ -84,6 +84,8 @@ func FuzzAPackedConfigIsTheSame(f *testing.F) {
 }
 
 func TestOnlyOurKindsArePacked(t *testing.T) {
+	_, err := confighash.PackJSON([]byte(`{"spec":{"addonName":"a"}}`))
+	require.EqualError(t, err, `a configuration of kind "" in "" cannot be packed`)
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{}}}
 	assert.Same(t, u, packedOf(t, u))
 	whole, err := confighash.Unpack(u)
