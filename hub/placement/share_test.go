@@ -47,6 +47,7 @@ func TestAPlacementOfManySlicesLeavesItsWorkerToOthers(t *testing.T) {
 
 // TestLongPassesWaitForEachOther: a tenant with sixty Placements of many slices takes half of the workers only. A
 // Placement that waits writes nothing, and is woken when its turn comes.
+// Shows: hub/turns-of-tenants
 func TestLongPassesWaitForEachOther(t *testing.T) {
 	var r *Reconciler
 	var second, short client.ObjectKey

@@ -82,6 +82,7 @@ func TestAMisconfiguredPlacementKeepsWhatItTold(t *testing.T) {
 }
 
 // TestARefusalIsSaid: what the API server refuses it refuses again, so the author is told. Anything else passes.
+// Shows: hub/refused-decisions
 func TestARefusalIsSaid(t *testing.T) {
 	decisions := schema.GroupResource{Resource: "placementdecisions"}
 	quota := fmt.Errorf("creating PlacementDecision a/p-decision-1: %w", apierrors.NewForbidden(decisions, "p-decision-1", errors.New("exceeded quota")))
@@ -116,6 +117,7 @@ func TestARefusalIsSaid(t *testing.T) {
 
 // TestANameThatIsNoLabelIsMisconfigured: PlacementDecisions have the names of Placement and decision group as labels.
 // Each would be refused, by ten thousands of requests.
+// Shows: hub/name-bounded
 func TestANameThatIsNoLabelIsMisconfigured(t *testing.T) {
 	f := facts{now: noon(), placement: placement(), clusters: everyCluster(), bindings: bound(setGlobal)}
 	f.placement.Name = strings.Repeat("p", 63)

@@ -105,6 +105,7 @@ func testCached(t *testing.T, packed bool) {
 }
 
 // A template that takes too much memory is not used and not stored. One that an earlier version stored runs on.
+// Shows: hub/content-bounded
 func TestWhatTakesTooMuchMemoryIsRefused(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, addonv1alpha1.Install(scheme))

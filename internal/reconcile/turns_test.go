@@ -83,6 +83,7 @@ func TestWhatMayEndTheWaitingIsNext(t *testing.T) {
 }
 
 // TestATenantWithManyObjectsDoesNotHoldUpOthers: sixty Placements of one namespace wait.
+// Shows: hub/turns-of-tenants
 func TestATenantWithManyObjectsDoesNotHoldUpOthers(t *testing.T) {
 	of := func(namespace, name string) reconcile.Request {
 		return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
