@@ -3,7 +3,6 @@ package configure
 import (
 	"context"
 	"maps"
-	"sync"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,12 +11,13 @@ import (
 
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // uses are what the add-ons of each name on all clusters refer to. They are read once, when they are asked about, and
 // from then on only the add-ons that changed: a deletion asks for each of its thousands.
 type uses struct {
-	mu      sync.Mutex
+	gate    reconcile.Gate
 	members fleet.Members[usage]
 	all     map[string]kinds
 }
@@ -74,8 +74,11 @@ func (c *Configurer) ask(
 	if known == nil {
 		known = newUses() // No one notes changes, so nothing is remembered.
 	}
-	known.mu.Lock()
-	defer known.mu.Unlock()
+	leave, err := known.gate.Enter(ctx, "read the add-ons named "+name)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	clusters, changes, err := known.members.Read(ctx, c.AddOns, name, usageOf)
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -32,8 +31,7 @@ type Placements struct {
 	// Clock is the clock of those who ask.
 	Clock clock.PassiveClock
 
-	once  sync.Once
-	turn  chan struct{}
+	gate  reconcile.Gate
 	known map[types.NamespacedName]known
 	seed  maphash.Seed
 }
@@ -47,7 +45,7 @@ type known struct {
 // Decisions returns what is known about the decisions of a Placement.
 func (p *Placements) Decisions(ctx context.Context, key types.NamespacedName) (*Decisions, error) {
 	// Whoever asks later must not know less, so nobody reads in between.
-	leave, err := p.enter(ctx)
+	leave, err := p.gate.Enter(ctx, "read what Placements have decided")
 	if err != nil {
 		return nil, err
 	}
@@ -72,17 +70,6 @@ func (p *Placements) Decisions(ctx context.Context, key types.NamespacedName) (*
 	p.known[key] = known{d, versions}
 	p.bound()
 	return d, nil
-}
-
-// enter waits until nobody else reads. A read may wait for the cache to be filled, and who waits for that may give up.
-func (p *Placements) enter(ctx context.Context) (leave func(), err error) {
-	p.once.Do(func() { p.turn = make(chan struct{}, 1) })
-	select {
-	case p.turn <- struct{}{}:
-		return func() { <-p.turn }, nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting to read what Placements have decided: %w", context.Cause(ctx))
-	}
 }
 
 // bound forgets the Placement that was found missing last, when there are too many: since when one is missing counts,

@@ -49,7 +49,7 @@ type Store struct {
 	Limit int
 
 	// keeping is held while a content is stored.
-	keeping sync.Mutex
+	keeping reconcile.Gate
 
 	// wanting is held while shares are computed; wants are the specs of all add-ons that name configurations of other
 	// kinds.
@@ -301,8 +301,11 @@ func (s *Store) Keep(ctx context.Context, addOn string, c Chosen) error {
 		return err
 	}
 	// All clusters need the same content at the same moment: one of them stores it.
-	s.keeping.Lock()
-	defer s.keeping.Unlock()
+	leave, err := s.keeping.Enter(ctx, "store "+Describe(c.Config()))
+	if err != nil {
+		return err
+	}
+	defer leave()
 	if exists, err := s.exists(ctx, name); exists || err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@
 //   - SetCondition merges a condition and moves its transition time only when the status flips.
 //   - Fraction spreads a fleet in time by a hash of names; it is the same in every pass and after a restart.
 //   - SetupAll adds reconcilers to a running manager; Options are the options that all controllers share.
+//   - Gate is a mutex for those who ask a cache or an API server meanwhile.
 //   - Turns leave workers to short passes, where some are long.
 //   - Contain turns a panic in a goroutine into an error.
 //
