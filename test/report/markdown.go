@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -24,6 +25,9 @@ func (r *Report) Markdown(last *Report) string {
 
 // writeRatios writes what is compared with the last report.
 func (r *Report) writeRatios(b *strings.Builder, last *Report) {
+	if !slices.ContainsFunc(r.Parts, func(part Result) bool { return len(part.Ranges()) > 0 }) {
+		return
+	}
 	was := map[string]Range{}
 	if last != nil {
 		for _, part := range last.Parts {

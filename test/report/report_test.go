@@ -93,6 +93,8 @@ func TestAReportTellsWhatFailedAndGoesOn(t *testing.T) {
 		assert.Contains(t, text, line+"\n", line)
 	}
 	assert.Contains(t, r.Markdown(nil), "There was no report before.")
+	r.Parts = r.Parts[:1]
+	assert.NotContains(t, r.Markdown(nil), "Beside", "nothing is compared")
 }
 
 func TestAReportThatIsInterruptedIsNone(t *testing.T) {
