@@ -96,7 +96,7 @@ func TestLittleIsKeptOfWhatATenantFillsUp(t *testing.T) {
 }
 
 // A configuration of 1.3 MB with many small values takes twenty times that decoded, and there may be any number that
-// nobody uses.
+// no add-on uses.
 // Shows: security/filled-objects
 func TestAConfigurationTakesItsBytesOnce(t *testing.T) {
 	many := func(value func(n int) string) string {

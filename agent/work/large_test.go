@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -94,11 +93,7 @@ func TestALargeWorkHasItsTurnWithoutTheHubToo(t *testing.T) {
 		"many rules":         ruled,
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			scheme := runtime.NewScheme()
-			require.NoError(t, clientgoscheme.AddToScheme(scheme))
-			cache, err := offline.Open(t.Context(), offline.Config{
-				Dir: t.TempDir(), Secrets: fake.NewClientBuilder().WithScheme(scheme).Build(), Namespace: "agent", HubHash: "hash", Cluster: "c1",
-			})
+			cache, err := offline.Open(t.Context(), copiesIn(t, "hash", "c1"))
 			require.NoError(t, err)
 			cache.Invalidate("w", work.UID, work.Generation)
 			require.NoError(t, cache.Sync(t.Context(), work, "applied"))

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -336,12 +335,7 @@ func metasOf(t *testing.T, work *workv1.ManifestWork, version string) *metadataf
 
 // Shows: work/slow-hub
 func TestWhatWasLearnedWithoutTheHubHoldsUpNoPass(t *testing.T) {
-	scheme := runtime.NewScheme()
-	require.NoError(t, clientgoscheme.AddToScheme(scheme))
-	cache, err := offline.Open(t.Context(), offline.Config{
-		Dir: t.TempDir(), Secrets: fake.NewClientBuilder().WithScheme(scheme).Build(), Namespace: "agent", HubHash: "hub",
-		Cluster: "c1",
-	})
+	cache, err := offline.Open(t.Context(), copiesIn(t, "hub", "c1"))
 	require.NoError(t, err)
 	status := func(complete metav1.ConditionStatus) workv1.ManifestWorkStatus {
 		return workv1.ManifestWorkStatus{ResourceStatus: workv1.ManifestResourceStatus{Manifests: []workv1.ManifestCondition{{

@@ -20,13 +20,19 @@ import (
 	"github.com/spokelet/spokelet/agent/work/watch"
 )
 
-func TestACopyThatKnowsMoreThanTheHubIsNotUsedOnceItsWorkWasEdited(t *testing.T) {
+// copiesIn is where an agent has its copies of works, for a hub and a cluster.
+func copiesIn(t *testing.T, hub, cluster string) offline.Config {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	require.NoError(t, clientgoscheme.AddToScheme(scheme))
-	config := offline.Config{
-		Dir: t.TempDir(), Secrets: fake.NewClientBuilder().WithScheme(scheme).Build(), Namespace: "agent", HubHash: "hash",
-		Cluster: "c",
+	return offline.Config{
+		Dir: t.TempDir(), Secrets: fake.NewClientBuilder().WithScheme(scheme).Build(), Namespace: "agent", HubHash: hub,
+		Cluster: cluster,
 	}
+}
+
+func TestACopyThatKnowsMoreThanTheHubIsNotUsedOnceItsWorkWasEdited(t *testing.T) {
+	config := copiesIn(t, "hash", "c")
 	cache, err := offline.Open(t.Context(), config)
 	require.NoError(t, err)
 	status := func(complete metav1.ConditionStatus) workv1.ManifestWorkStatus {
@@ -68,12 +74,7 @@ func TestACopyThatKnowsMoreThanTheHubIsNotUsedOnceItsWorkWasEdited(t *testing.T)
 }
 
 func TestWhatWasLearnedAndDoesNotCountAnyMoreIsForgotten(t *testing.T) {
-	scheme := runtime.NewScheme()
-	require.NoError(t, clientgoscheme.AddToScheme(scheme))
-	cache, err := offline.Open(t.Context(), offline.Config{
-		Dir: t.TempDir(), Secrets: fake.NewClientBuilder().WithScheme(scheme).Build(), Namespace: "agent", HubHash: "hub",
-		Cluster: "c1",
-	})
+	cache, err := offline.Open(t.Context(), copiesIn(t, "hub", "c1"))
 	require.NoError(t, err)
 	status := func(conditions ...metav1.Condition) workv1.ManifestWorkStatus {
 		return workv1.ManifestWorkStatus{ResourceStatus: workv1.ManifestResourceStatus{Manifests: []workv1.ManifestCondition{{
@@ -104,12 +105,7 @@ func TestWhatWasLearnedAndDoesNotCountAnyMoreIsForgotten(t *testing.T) {
 // TestWhatWasLearnedIsReadWithinTheRoom: an agent starts again, and the hub is back. Ten works with copies of 700 KB
 // would be decoded at once.
 func TestWhatWasLearnedIsReadWithinTheRoom(t *testing.T) {
-	scheme := runtime.NewScheme()
-	require.NoError(t, clientgoscheme.AddToScheme(scheme))
-	config := offline.Config{
-		Dir: t.TempDir(), Secrets: fake.NewClientBuilder().WithScheme(scheme).Build(), Namespace: "agent", HubHash: "hash",
-		Cluster: "c",
-	}
+	config := copiesIn(t, "hash", "c")
 	work := workOf([]byte(configMap("a"))).work
 	rule := workv1.FeedbackRule{JsonPaths: slices.Repeat([]workv1.JsonPath{{Name: "a", Path: ".b"}}, 30_000)}
 	work.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{FeedbackRules: []workv1.FeedbackRule{rule}}}

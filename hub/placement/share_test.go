@@ -59,7 +59,7 @@ func TestLongPassesWaitForEachOther(t *testing.T) {
 				assert.Zero(t, passOf(t, r, second), "a request comes when its turn does")
 				assert.Zero(t, within)
 				passOf(t, r, short)
-				assert.Equal(t, 1, within, "one with few slices waits for nobody")
+				assert.Equal(t, 1, within, "one with few slices does not wait")
 				within = 0
 			} else if is {
 				within++
@@ -87,5 +87,5 @@ func TestLongPassesWaitForEachOther(t *testing.T) {
 
 	require.NoError(t, hub.Delete(t.Context(), &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: first.Namespace, Name: "second"}}))
 	passOf(t, r, second)
-	assert.True(t, r.turns.Enter(ctrl.Request{NamespacedName: first}, reconcile.Long), "nobody has a turn any more")
+	assert.True(t, r.turns.Enter(ctrl.Request{NamespacedName: first}, reconcile.Long), "no turn is taken any more")
 }

@@ -110,14 +110,14 @@ func (s *Store) find(ctx context.Context, config addonv1beta1.AddOnConfig) (Stat
 	case err != nil:
 		return State{}, nil, fmt.Errorf("reading %s: %w", Describe(config), err)
 	}
-	hash, err := s.hash(config, object)
+	content, err := s.hash(config, object)
 	if err != nil {
 		return State{}, nil, fmt.Errorf("hashing %s: %w", Describe(config), err)
 	}
-	if refused := refusal(config, s.weight(config)); refused != "" {
+	if refused := refusal(config, content.weight); refused != "" {
 		return State{Refused: refused}, nil, nil
 	}
-	return State{Hash: hash, Generation: object.GetGeneration()}, object, nil
+	return State{Hash: content.hash, Generation: object.GetGeneration()}, object, nil
 }
 
 // refusal returns why a configuration is too large to be used. What is stored was used before, and is used still.
@@ -132,13 +132,6 @@ func refusal(config addonv1beta1.AddOnConfig, takes int) string {
 	}
 	return fmt.Sprintf("it takes about %d MiB of memory when it is decoded, and may take %d; "+
 		"it has too many small values: divide it", takes>>20, most>>20)
-}
-
-// weight returns how many bytes the latest content of a configuration takes that was hashed.
-func (s *Store) weight(config addonv1beta1.AddOnConfig) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.hashes[config].weight
 }
 
 // findOther is find for a config of any other kind.
@@ -163,11 +156,11 @@ func (s *Store) findOther(config addonv1beta1.AddOnConfig) (State, *unstructured
 		return State{Unread: found.Cause.Message + reportedElse}, nil, nil
 	case objectwatch.Found:
 	}
-	hash, err := s.hash(config, found.Object)
+	content, err := s.hash(config, found.Object)
 	if err != nil {
 		return State{}, nil, fmt.Errorf("hashing %s: %w", Describe(config), err)
 	}
-	return State{Hash: hash, Generation: found.Object.GetGeneration()}, found.Object, nil
+	return State{Hash: content.hash, Generation: found.Object.GetGeneration()}, found.Object, nil
 }
 
 // Want watches the configurations of other kinds that the specs of an add-on name, within its share and that of each
@@ -216,27 +209,27 @@ func KeyOf(ref objectwatch.Ref) string {
 		addonv1beta1.ConfigReferent{Namespace: ref.Namespace, Name: ref.Name})
 }
 
-// hash returns the hash of an object, which every cluster needs and which is computed once.
-func (s *Store) hash(config addonv1beta1.AddOnConfig, object *unstructured.Unstructured) (string, error) {
+// hash returns the hash of an object and what it takes, which every cluster needs and which is computed once.
+func (s *Store) hash(config addonv1beta1.AddOnConfig, object *unstructured.Unstructured) (hashEntry, error) {
 	entry := hashEntry{uid: object.GetUID(), resourceVersion: object.GetResourceVersion()}
 	s.mu.Lock()
 	known := s.hashes[config]
 	s.mu.Unlock()
 	if known.uid == entry.uid && known.resourceVersion == entry.resourceVersion && known.hash != "" {
-		return known.hash, nil
+		return known, nil
 	}
-	hash, err := confighash.SpecHash(object)
-	if err != nil {
-		return "", err
+	var err error
+	if entry.hash, err = confighash.SpecHash(object); err != nil {
+		return hashEntry{}, err
 	}
-	entry.hash, entry.weight = hash, confighash.Weigh(object)
+	entry.weight = confighash.Weigh(object)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.hashes == nil {
 		s.hashes = map[addonv1beta1.AddOnConfig]hashEntry{}
 	}
 	s.hashes[config] = entry
-	return hash, nil
+	return entry, nil
 }
 
 // Kept returns a content that is stored for an add-on; nil when it is not. The object must not be changed.
@@ -261,13 +254,14 @@ func (s *Store) Content(ctx context.Context, addOn string, c Chosen) (*unstructu
 func (s *Store) kept(ctx context.Context, name string) (*unstructured.Unstructured, error) {
 	key := types.NamespacedName{Namespace: s.Home, Name: name}
 	revision, err := reconcile.Get(ctx, s.Client, key, &appsv1.ControllerRevision{}, client.UnsafeDisableDeepCopy)
-	if revision == nil && err == nil {
-		s.mu.Lock()
-		delete(s.contents, name) // A person may have deleted it.
-		s.mu.Unlock()
-	}
-	if revision == nil || err != nil {
+	if err != nil {
 		return nil, err
+	}
+	if revision == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.contents, name) // A person may have deleted it.
+		return nil, nil
 	}
 	s.mu.Lock()
 	delete(s.created, name) // From here on the cache shows whether it exists.

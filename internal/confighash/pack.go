@@ -27,7 +27,7 @@ func Pack(in any) (any, error) {
 	}
 	raw, err := Content(u)
 	if err != nil {
-		return u, nil //nolint:nilerr // what cannot be encoded stays as it is, and whoever hashes it says so
+		return u, nil //nolint:nilerr // what cannot be encoded stays as it is, and hashing it fails
 	}
 	object := map[string]any{fieldPacked: string(raw)}
 	for _, key := range about() {

@@ -63,6 +63,18 @@ func (s *olderServer) trim(in any) (any, error) {
 	return in, nil
 }
 
+// fill runs an informer until its cache is filled.
+func fill(t *testing.T, informer cache.SharedIndexInformer) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	done := make(chan struct{})
+	go func() { defer close(done); informer.RunWithContext(ctx) }()
+	require.True(t, cache.WaitForCacheSync(ctx.Done(), informer.HasSynced))
+	cancel()
+	<-done
+}
+
 // TestACacheNeverHoldsMoreThanAPageThatIsNotTrimmed fills the cache of an informer from an API server that streams no
 // lists.
 // Shows: security/lists-in-pages
@@ -78,13 +90,7 @@ func TestACacheNeverHoldsMoreThanAPageThatIsNotTrimmed(t *testing.T) {
 		&cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.follow},
 		&certificatesv1.CertificateSigningRequest{}, 0, cache.Indexers{})
 	require.NoError(t, informer.SetTransform(s.trim))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	done := make(chan struct{})
-	go func() { defer close(done); informer.RunWithContext(ctx) }()
-	require.True(t, cache.WaitForCacheSync(ctx.Done(), informer.HasSynced))
-	cancel()
-	<-done
+	fill(t, informer)
 	kept := informer.GetStore().List()
 	require.Len(t, kept, flood)
 	for _, one := range kept {
@@ -139,13 +145,7 @@ func TestPagesOfConfigurationsAreSmall(t *testing.T) {
 	informer := InPages(cache.NewSharedIndexInformer)(
 		&cache.ListWatch{ListWithContextFunc: list, WatchFuncWithContext: (&olderServer{}).follow},
 		&unstructured.Unstructured{}, 0, cache.Indexers{})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	done := make(chan struct{})
-	go func() { defer close(done); informer.RunWithContext(ctx) }()
-	require.True(t, cache.WaitForCacheSync(ctx.Done(), informer.HasSynced))
-	cancel()
-	<-done
+	fill(t, informer)
 	assert.Len(t, informer.GetStore().List(), 2)
 	assert.Equal(t, map[int64]bool{configPage: true}, limits)
 }

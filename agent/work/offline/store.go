@@ -196,9 +196,7 @@ func (s *Store) Size(work string) int {
 	if s == nil {
 		return 0
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return int(s.entries[work].size)
+	return int(s.entryOf(work).size)
 }
 
 // Copy is a work as the hub last had it.
@@ -288,7 +286,7 @@ func (s *Store) UnreportedStatus(ctx context.Context, work string, uid types.UID
 	switch {
 	case known.header.UID != uid:
 		return nil, nil // absence is a valid result
-	case s.Unread(work, uid) == 0:
+	case known.unread() == 0:
 		return known.unreported, nil
 	}
 	found, err := s.Load(ctx, work)
@@ -301,10 +299,18 @@ func (s *Store) UnreportedStatus(ctx context.Context, work string, uid types.UID
 // Unread returns how many bytes UnreportedStatus reads and decodes; 0 where what it returns is known.
 func (s *Store) Unread(work string, uid types.UID) int {
 	known := s.entryOf(work)
-	if known.header.UID != uid || known.unreported != nil || !known.header.Unreported {
+	if known.header.UID != uid {
 		return 0
 	}
-	return int(known.size)
+	return known.unread()
+}
+
+// unread returns how many bytes have to be read for the unreported status.
+func (e entry) unread() int {
+	if e.unreported != nil || !e.header.Unreported {
+		return 0
+	}
+	return int(e.size)
 }
 
 func (s *Store) entryOf(work string) entry {
