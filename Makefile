@@ -232,6 +232,10 @@ lies: kube build ## The same behind API servers that lie: stale lists, late and 
 fleets: ## Play a million generated fleets against the decisions of the hub (FLEETS_FLAGS='-seed 7 -fleets 10000')
 	go run ./test/fleets/cmd/fleets $(FLEETS_FLAGS)
 
+.PHONY: bugs
+bugs: kube ## Put bugs back that were mended, one at a time, and see what notices them; hours (BUGS_FLAGS='-only hub-b')
+	go run ./test/bugs/cmd/bugs $(BUGS_FLAGS)
+
 .PHONY: report
 report: kube build ## Play the short forms of all these and the benchmarks, and write docs/report.md (REPORT_FLAGS='-runs 2')
 	go run ./test/report/cmd/report $(REPORT_FLAGS)
