@@ -35,6 +35,9 @@ type facts struct {
 	namespace *metav1.PartialObjectMetadata
 	// selected reports whether a placement of the install strategy selects the cluster.
 	selected bool
+	// outdated reports whether cma is gone from the API server, or another one has its name. It is asked for an add-on
+	// that went.
+	outdated bool
 	// asOCM reports whether all annotations of the cluster about add-ons are copied, see Reconciler.TrustAsOCM.
 	asOCM bool
 }
@@ -47,6 +50,8 @@ type plan struct {
 	// because the namespace belongs to others, which only a person changes.
 	notReady error
 	foreign  bool
+	// outdated reports whether that is because the cache is behind, and nothing else may show when it no longer is.
+	outdated bool
 	// unselected reports whether no placement selects the cluster of an add-on that placements install.
 	unselected bool
 }
@@ -73,7 +78,10 @@ func decide(f facts) plan {
 // step. An add-on that another manager installed for a placement gets our label, so that its placements can uninstall
 // it.
 func install(f facts) plan {
-	if f.addon == nil {
+	switch {
+	case f.addon == nil && f.outdated:
+		return plan{outdated: true, notReady: fmt.Errorf("ClusterManagementAddOn %s was deleted", f.cma.GetName())}
+	case f.addon == nil:
 		return create(f)
 	}
 	want := metav1.ObjectMeta{

@@ -3,6 +3,8 @@ package install
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -104,6 +106,9 @@ func reachable(
 	if c == nil || !c.DeletionTimestamp.IsZero() {
 		return time.Time{}, nil
 	}
+	if len(placements) > 0 && !slices.ContainsFunc(placements, dropsUnavailable) {
+		return time.Time{}, nil
+	}
 	if taint := healthTaint(c); taint != nil && !available(c) {
 		for _, d := range placements {
 			if d.Placement != nil && !tolerates(d.Placement.Spec.Tolerations, *taint, now) {
@@ -140,6 +145,18 @@ func reachable(
 			"should go, delete their ManagedClusterAddOns or edit a placement, such as %s", placements[0].Key)
 	}
 	return time.Time{}, nil
+}
+
+// dropsUnavailable reports whether a Placement may drop a cluster because it is not available: it tolerates one of the
+// taints for a while at most.
+func dropsUnavailable(d *fleet.Decisions) bool {
+	return d.Placement == nil || slices.ContainsFunc(
+		[]string{clusterv1.ManagedClusterTaintUnreachable, clusterv1.ManagedClusterTaintUnavailable},
+		func(key string) bool {
+			taint := clusterv1.Taint{Key: key, Effect: clusterv1.TaintEffectNoSelect}
+			// A toleration that ends has ended for a taint that was added long ago.
+			return !tolerates(d.Placement.Spec.Tolerations, taint, taint.TimeAdded.Add(math.MaxInt64))
+		})
 }
 
 // healthTaint returns the taint of a cluster that is not available; nil when it has none.

@@ -30,6 +30,8 @@ type remembered struct {
 	found bool
 	// unselected are the clusters that have the add-on although no placement may select them.
 	unselected map[string]absence
+	// went are the clusters from which the add-on went, and to which it did not come back.
+	went map[string]struct{}
 	// intent is the last that was seen of what people decide about placements, and intentSince when it was first seen.
 	intent      string
 	intentSince time.Time
@@ -171,8 +173,32 @@ func (m *memory) forget(addon string, last uint64, clusters ...string) {
 	}
 }
 
-// gone forgets a cluster that does not have the add-on any more.
-func (m *memory) gone(addon, cluster string) { m.forget(addon, math.MaxUint64, cluster) }
+// gone forgets a cluster that does not have the add-on any more, and remembers that it went.
+func (m *memory) gone(addon, cluster string) {
+	m.forget(addon, math.MaxUint64, cluster)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f := m.fleet(addon)
+	if f.went == nil {
+		f.went = map[string]struct{}{}
+	}
+	f.went[cluster] = struct{}{}
+}
+
+// went reports whether this process saw the add-on of a cluster go.
+func (m *memory) went(addon, cluster string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, went := m.fleet(addon).went[cluster]
+	return went
+}
+
+// came forgets that the add-on of a cluster went.
+func (m *memory) came(addon, cluster string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.fleet(addon).went, cluster)
+}
 
 // forgetAddOn forgets everything about an add-on.
 func (m *memory) forgetAddOn(addon string) {

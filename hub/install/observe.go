@@ -33,7 +33,17 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 		return f, err
 	}
 	f.selected, err = r.selected(ctx, key.Namespace, addonapi.StrategyOf(f.cma))
+	if err == nil && f.selected && f.addon == nil && r.memory.went(key.Name, key.Namespace) {
+		f.outdated, err = r.isOutdated(ctx, f.cma)
+	}
 	return f, err
+}
+
+// isOutdated reports whether the cache has a ClusterManagementAddOn that is gone, or another one of that name. The
+// garbage collector deletes its add-ons then, and would do so again and again with those that are installed again.
+func (r *Reconciler) isOutdated(ctx context.Context, cached client.Object) (bool, error) {
+	live, err := reconcile.Get(ctx, r.Live, client.ObjectKeyFromObject(cached), r.AddOns.WatchedClusterManagementAddOn())
+	return err == nil && (live == nil || live.GetUID() != cached.GetUID()), err
 }
 
 // cluster reads a ManagedCluster, which must not be changed; nil when it does not exist.

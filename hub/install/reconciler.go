@@ -15,8 +15,9 @@ import (
 
 // Reconciler installs add-ons where Placements select clusters, and removes them where none does any more.
 type Reconciler struct {
-	// Client reads from the cache of the manager.
+	// Client reads from the cache of the manager, and Live from the API server.
 	Client client.Client
+	Live   client.Reader
 	// AddOns reads and writes add-ons.
 	AddOns addonapi.Client
 	// Recorder records an Event on a ClusterManagementAddOn about add-ons that are not removed; nil records none.

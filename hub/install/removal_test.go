@@ -363,6 +363,9 @@ func TestAClusterThatIsOnlyUnreachableKeepsItsAddOns(t *testing.T) {
 			s.placement.Spec.Tolerations[0].TolerationSeconds = &seconds
 		}
 	}
+	always := func(s *scene) {
+		s.placement.Spec.Tolerations = []clusterv1beta1.Toleration{{Operator: clusterv1beta1.TolerationOpExists}}
+	}
 	going := clusterThat(unknown, long, reach)
 	going.DeletionTimestamp = new(metav1.NewTime(noon()))
 	tests := map[string]struct {
@@ -393,6 +396,8 @@ func TestAClusterThatIsOnlyUnreachableKeepsItsAddOns(t *testing.T) {
 			decided("p").but(written(noon())), "", time.Time{},
 		},
 		"back, and not decided again":         {clusterThat(yes, long), absence{}, false, decided("p").but(early), "no placement was decided since", time.Time{}},
+		"not when the placement never minds":  {clusterThat(yes, long), absence{away: true, back: noon().Add(-time.Second)}, false, decided("p").but(early, always), "", time.Time{}},
+		"back, and it minds after an hour":    {clusterThat(yes, long), absence{}, false, decided("p").but(early, patient(3600)), "no placement was decided since", time.Time{}},
 		"not back when an edit is a decision": {clusterThat(yes, long), absence{}, true, decided("p").but(early), "", time.Time{}},
 		"not when it was dropped while well":  {clusterThat(yes, long), absence{dropped: true}, false, decided("p").but(early), "", time.Time{}},
 		"a minute when we decide ourselves":   {clusterThat(yes, long), absence{noted: noon()}, false, decided("p").but(early, ours), "a moment ago", noon().Add(minute)},

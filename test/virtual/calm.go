@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/internal/names"
@@ -60,6 +61,11 @@ func (w *World) differences(images map[string]string) ([]string, error) {
 	}
 	var all []string
 	tell := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	for addOn := range images {
+		if text, err := w.undecided(addOn); err != nil || text != "" {
+			tell("Placement %s: %s (%v)", addOn, text, err)
+		}
+	}
 	for _, c := range w.clusters {
 		cluster := seen.clusters[c.Name]
 		if cluster == nil {
@@ -85,6 +91,24 @@ func (w *World) differences(images map[string]string) ([]string, error) {
 		}
 	}
 	return all, nil
+}
+
+// undecided returns what is wrong with the status of the Placement of an add-on; empty when nothing is.
+func (w *World) undecided(addOn string) (string, error) {
+	var placement clusterv1beta1.Placement
+	if err := w.admin.Get(w.ctx, types.NamespacedName{Namespace: space, Name: addOn}, &placement); err != nil {
+		return "", fmt.Errorf("reading the Placement of %s: %w", addOn, err)
+	}
+	wanted := 0
+	for _, c := range w.clusters {
+		if w.judge.want(one{c.Name, addOn}) {
+			wanted++
+		}
+	}
+	if said := int(placement.Status.NumberOfSelectedClusters); said != wanted {
+		return fmt.Sprintf("it says that it selects %d clusters, and %d are wanted", said, wanted), nil
+	}
+	return "", nil
 }
 
 // differs returns what is wrong with an add-on; empty when nothing is.

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -111,37 +113,95 @@ func (w *World) identify(subject pkix.Name) {
 	}
 }
 
-// badImage starts the images that do not run on the clusters that break.
-const badImage = "bad-"
+// badImage starts the images that do not run on the clusters that break, and sickImage those that run there for a
+// moment.
+const badImage, sickImage = "bad-", "sick-"
 
-func isBad(image string) bool { return strings.HasPrefix(image, badImage) }
+func isBad(image string) bool { return strings.HasPrefix(image, badImage) || isSick(image) }
 
-// runWorkloads plays what runs Deployments on a cluster: they are available after a while, unless they break.
+func isSick(image string) bool { return strings.HasPrefix(image, sickImage) }
+
+// sickAfter is how long pods with a sick image run: less than the time in which a rollout waits for such failures.
+const sickAfter = soak / 3
+
+// runWorkloads plays what runs Deployments and Jobs on a cluster. A Deployment has no pod that is ready, or pods of its
+// earlier version, until it is available after a while, unless it breaks.
 func (w *World) runWorkloads(c *Cluster) {
-	handle := func(kind watch.EventType, d *appsv1.Deployment) {
+	deployment := func(kind watch.EventType, d *appsv1.Deployment) {
 		if kind == watch.Deleted || d.Status.ObservedGeneration == d.Generation {
 			return
 		}
-		time.AfterFunc(podStart(c.Name, d.Name), func() { c.settle(w.ctx, client.ObjectKeyFromObject(d), d.Generation) })
+		key, start := client.ObjectKeyFromObject(d), podStart(c.Name, d.Name)
+		c.settle(w.ctx, key, d.Generation, starting)
+		time.AfterFunc(start, func() { c.settle(w.ctx, key, d.Generation, started) })
+		if isSick(imageOf(d)) {
+			time.AfterFunc(start+sickAfter, func() { c.settle(w.ctx, key, d.Generation, afterwards) })
+		}
 	}
-	go follow(w.ctx, c.admin, &appsv1.DeploymentList{}, handle)
+	job := func(kind watch.EventType, j *batchv1.Job) {
+		if kind != watch.Deleted && len(j.Status.Conditions) == 0 {
+			time.AfterFunc(podStart(c.Name, j.Name), func() { c.complete(w.ctx, client.ObjectKeyFromObject(j)) })
+		}
+	}
+	go follow(w.ctx, c.admin, &appsv1.DeploymentList{}, deployment)
+	go follow(w.ctx, c.admin, &batchv1.JobList{}, job)
 }
 
-// settle gives a Deployment the status that it has when its pods had time to start. A newer one has a timer of its own.
-func (c *Cluster) settle(ctx context.Context, key client.ObjectKey, generation int64) {
+// complete lets a Job be complete.
+func (c *Cluster) complete(ctx context.Context, key client.ObjectKey) {
+	var j batchv1.Job
+	if err := c.admin.Get(ctx, key, &j); err != nil {
+		return // it went
+	}
+	now := metav1.Now()
+	j.Status = batchv1.JobStatus{
+		Succeeded: 1, StartTime: &now, CompletionTime: &now,
+		Conditions: []batchv1.JobCondition{{
+			Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: now,
+		}},
+	}
+	if err := c.admin.Status().Update(ctx, &j); err != nil && ctx.Err() == nil {
+		time.AfterFunc(time.Second, func() { c.complete(ctx, key) })
+	}
+}
+
+// stage is how far the pods of a Deployment are.
+type stage int
+
+const (
+	starting stage = iota
+	started
+	afterwards
+)
+
+// settle gives a Deployment the status that it has in a stage of its pods. A newer one has timers of its own.
+func (c *Cluster) settle(ctx context.Context, key client.ObjectKey, generation int64, s stage) {
 	var d appsv1.Deployment
 	if err := c.admin.Get(ctx, key, &d); err != nil || d.Generation != generation {
 		return
 	}
-	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1}
-	available := corev1.ConditionFalse
-	if !isBad(imageOf(&d)) || !c.breaks(d.Name) {
-		d.Status.ReadyReplicas, d.Status.AvailableReplicas, available = 1, 1, corev1.ConditionTrue
-	}
-	d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: available}}
+	d.Status = c.statusOf(&d, s)
 	if err := c.admin.Status().Update(ctx, &d); err != nil && ctx.Err() == nil {
-		time.AfterFunc(time.Second, func() { c.settle(ctx, key, generation) })
+		time.AfterFunc(time.Second, func() { c.settle(ctx, key, generation, s) })
 	}
+}
+
+// statusOf returns the status of a Deployment in a stage of its pods. Numbers that are 0 are omitted, as Kubernetes does.
+func (c *Cluster) statusOf(d *appsv1.Deployment, s stage) appsv1.DeploymentStatus {
+	before := d.Status
+	status := appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1}
+	breaks := c.breaks(d.Name)
+	available := corev1.ConditionFalse
+	switch image := imageOf(d); {
+	case s == started && (!isBad(image) || isSick(image) || !breaks), s == afterwards && !breaks:
+		status.ReadyReplicas, status.AvailableReplicas, available = 1, 1, corev1.ConditionTrue
+	case s != afterwards && kindOf(d.Name) == foreign && before.AvailableReplicas > 0:
+		// A rolling update: the pod of the earlier version stays until the next one is ready.
+		status.Replicas, status.ReadyReplicas, status.AvailableReplicas = 2, 1, 1
+		available = corev1.ConditionTrue
+	}
+	status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: available}}
+	return status
 }
 
 // podStart is how long the pods of an add-on take on a cluster: five seconds to a minute.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/util/retry"
@@ -27,9 +28,14 @@ type play struct {
 	*rand.Rand
 
 	images map[string]string
+	// withdrawn are the add-ons whose definition is deleted at this time, with the clusters that are selected. It is
+	// changed by timers, too.
+	withdrawn map[string][]string
+	mu        sync.Mutex
 	// bad are the add-ons whose image is bad, until it is mended.
 	bad      map[string]bool
 	versions int
+	seed     uint64
 	end      time.Time
 }
 
@@ -37,7 +43,8 @@ type play struct {
 // was violated, and what is still different when the fleet had its time.
 func (w *World) Run(ctx context.Context, d Day) ([]string, error) {
 	p := &play{
-		World: w, Rand: rand.New(rand.NewPCG(d.Seed, 2026)), images: map[string]string{}, bad: map[string]bool{},
+		World: w, Rand: rand.New(rand.NewPCG(d.Seed, 2026)), seed: d.Seed, images: map[string]string{}, bad: map[string]bool{},
+		withdrawn: map[string][]string{},
 	}
 	if err := p.begin(); err != nil {
 		return nil, err
@@ -77,6 +84,7 @@ func (p *play) begin() error {
 			return err
 		}
 	}
+	newScheduler(p.World, p.seed).start()
 	p.Start()
 	if err := p.until(30*time.Minute, func() ([]string, error) {
 		var clusters clusterv1.ManagedClusterList
@@ -97,6 +105,9 @@ func (p *play) begin() error {
 		if err := p.editCluster(c.Name, func(cluster *clusterv1.ManagedCluster) {
 			for addOn := range p.images {
 				setLabel(cluster, addOn, true)
+			}
+			if p.isCanary(c.Name) {
+				cluster.Labels[canaryLabel] = "yes"
 			}
 		}); err != nil {
 			return err

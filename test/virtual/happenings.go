@@ -43,6 +43,13 @@ func happenings() []happening {
 		{"add-on deleted by hand", 5, (*play).deleteAddOn},
 		{"permission deleted by hand", 10, (*play).deleteBinding},
 		{"credential deleted by hand", 10, (*play).deleteCredential},
+		{"configuration of its own", 8, (*play).configure},
+		{"configuration deleted with its add-on", 6, (*play).prune},
+		{"definition deleted", 2, (*play).withdraw},
+		{"work deleted by hand", 6, (*play).deleteWork},
+		{"stored content deleted by hand", 4, (*play).deleteRevision},
+		{"page kept", 4, (*play).keepPage},
+		{"status of a Placement changed by hand", 3, (*play).editPlacement},
 	}
 }
 
@@ -50,7 +57,9 @@ func happenings() []happening {
 func (p *play) upgrade() { p.setImage(p.addOn(), p.nextImage("v")) }
 
 // badUpgrade gives an add-on an image that does not run everywhere.
-func (p *play) badUpgrade() { p.setImage(p.addOn(), p.nextImage(badImage)) }
+func (p *play) badUpgrade() {
+	p.setImage(p.addOn(), p.nextImage([]string{badImage, sickImage}[p.IntN(2)]))
+}
 
 func (p *play) restartAgent() {
 	c, pause := p.some(), p.between(0, 10*time.Minute)
@@ -190,6 +199,9 @@ func (p *play) expectRepair(c *Cluster, addOn, what string, good func(*appsv1.De
 func (p *play) toggle() {
 	c, addOn := p.some(), p.addOn()
 	o := one{c.Name, addOn}
+	if p.isWithdrawn(addOn) {
+		return
+	}
 	wanted := p.judge.want(o)
 	p.judge.wants(o, !wanted)
 	err := p.editCluster(c.Name, func(cluster *clusterv1.ManagedCluster) { setLabel(cluster, addOn, !wanted) })

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/cert"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -52,6 +53,10 @@ type judge struct {
 	image, next map[one]string
 	// since is when it was told to move.
 	since map[one]time.Time
+	// reached is when it became available with its image, and fell when it was not any more, within the soak.
+	reached, fell map[one]time.Time
+	// progress is the reason of Progressing of an add-on.
+	progress map[one]string
 	// going are the add-ons that are being deleted.
 	going map[one]bool
 	// expires is when the certificate of an add-on ends.
@@ -65,6 +70,7 @@ func newJudge(w *World) *judge {
 	return &judge{
 		world: w, wanted: map[one]time.Time{}, unwanted: map[one]time.Time{},
 		image: map[one]string{}, next: map[one]string{}, since: map[one]time.Time{},
+		reached: map[one]time.Time{}, fell: map[one]time.Time{}, progress: map[one]string{},
 		going: map[one]bool{}, expires: map[one]time.Time{}, disturbed: map[string]span{},
 		counts: map[string]int{},
 	}
@@ -218,9 +224,15 @@ func (j *judge) addOn(kind watch.EventType, a *addonv1alpha1.ManagedClusterAddOn
 	o := one{a.Namespace, a.Name}
 	gone := kind == watch.Deleted // one without finalizers goes at once
 	if gone && j.going[o] {
-		delete(j.going, o)
+		// What goes with it on the cluster at this instant may be seen later.
+		time.AfterFunc(time.Second, func() {
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			delete(j.going, o)
+		})
 		return
 	}
+	j.progresses(o, a)
 	if (gone || a.DeletionTimestamp != nil) && !j.going[o] {
 		if !gone {
 			j.going[o] = true
@@ -238,13 +250,15 @@ func (j *judge) deployment(kind watch.EventType, o one, d *appsv1.Deployment) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if kind == watch.Deleted {
-		if j.isWanted(o) && !j.unseen(o) {
+		// That of an add-on that goes is judged when that begins: its hook may take a while.
+		if j.isWanted(o) && !j.unseen(o) && !j.going[o] {
 			j.tell("nothing-taken: the Deployment %s of %s was deleted; it has been selected since %s",
 				o.addOn, o.cluster, j.wanted[o].Format(time.TimeOnly))
 		}
 		return
 	}
-	j.moves(o, imageOf(d), d.Status.ObservedGeneration == d.Generation && d.Status.AvailableReplicas > 0)
+	s := d.Status
+	j.moves(o, imageOf(d), s.ObservedGeneration == d.Generation && s.AvailableReplicas > 0 && s.Replicas == s.UpdatedReplicas)
 }
 
 // moves judges the image of a Deployment: only so many may be on the way to one.
@@ -254,18 +268,29 @@ func (j *judge) moves(o one, image string, available bool) {
 		"available", available, "before", before)
 	switch {
 	case available:
-		j.image[o] = image
+		if before != image {
+			j.image[o], j.reached[o] = image, time.Now()
+		}
 		delete(j.next, o)
+		delete(j.fell, o)
 		return
 	case before == image:
+		if _, down := j.fell[o]; !down && time.Since(j.reached[o]) < soak && image != handImage {
+			j.fell[o] = time.Now()
+		}
 		delete(j.next, o)
 		return
 	case image == handImage || j.next[o] == image:
 		return
 	}
 	_, broken := j.next[o]
+	if _, down := j.fell[o]; down {
+		delete(j.fell, o)
+		broken = true
+	}
 	j.next[o], j.since[o] = image, time.Now()
 	j.counts["images changed"]++
+	j.inOrder(o, image)
 	moving := 0
 	for other, to := range j.next {
 		if _, wanted := j.wanted[other]; !wanted || other.addOn != o.addOn {
@@ -273,17 +298,65 @@ func (j *judge) moves(o one, image string, available bool) {
 		}
 		// One that a bad image broke waits for its turn to get the next one, before all that are well.
 		if to == image {
-			moving++
-		} else if !broken && before != "" && j.calm(o.cluster, recovered) && j.calm(other.cluster, recovered) &&
+			if kindOf(o.addOn) != grouped || j.calm(other.cluster, recovered) { // One that is away is not selected.
+				moving++
+			}
+		} else if kindOf(o.addOn) != grouped && !broken && before != "" && j.calm(o.cluster, recovered) && j.calm(other.cluster, recovered) &&
 			time.Since(j.since[other]) > noticed {
 			// Those that move at the same instant are seen one after the other.
 			time.AfterFunc(settled, func() { j.wasLeft(other, to, o) })
 		}
 	}
-	if moving > atOnce {
+	if may := most(o.addOn, len(j.world.clusters)); moving > may {
 		j.tell("slots: %d clusters have the add-on %s in motion, with %s the last; %d may",
-			moving, o.addOn, o.cluster, atOnce)
+			moving, o.addOn, o.cluster, may)
 	}
+}
+
+// inOrder judges that an add-on moves to an image: nobody does while that fails somewhere, or before the canaries had it.
+func (j *judge) inOrder(o one, image string) {
+	if !j.calm(o.cluster, recovered) {
+		return
+	}
+	for other, since := range j.fell {
+		if other.addOn == o.addOn && j.image[other] == image && j.image[o] != "" && j.isWanted(other) &&
+			time.Since(since) > settled && j.calm(other.cluster, recovered) {
+			j.tell("failures-stop: the add-on %s of %s moves to %s, which failed on %s at %s",
+				o.addOn, o.cluster, image, other.cluster, since.Format(time.TimeOnly))
+		}
+	}
+	if kindOf(o.addOn) != grouped || j.world.isCanary(o.cluster) {
+		return
+	}
+	for _, c := range j.world.clusters[:min(canaries, len(j.world.clusters))] {
+		first := one{c.Name, o.addOn}
+		if j.isWanted(first) && j.calm(c.Name, recovered) && j.image[first] != image {
+			j.tell("groups-in-order: the add-on %s of %s moves to %s, and the canary %s has %q",
+				o.addOn, o.cluster, image, c.Name, j.image[first])
+		}
+	}
+}
+
+// progresses judges what an add-on says about its progress: it is not complete while no pod of its version is ready.
+func (j *judge) progresses(o one, a *addonv1alpha1.ManagedClusterAddOn) {
+	before, now := j.progress[o], ""
+	if c := meta.FindStatusCondition(a.Status.Conditions, addonv1alpha1.ManagedClusterAddOnConditionProgressing); c != nil {
+		now = c.Reason
+	}
+	j.progress[o] = now
+	image, moving := j.next[o]
+	if now != addonv1alpha1.ProgressingReasonCompleted || before == now || !moving {
+		return
+	}
+	// What happens on the hub and on the cluster at the same instant is seen one after the other.
+	since := j.since[o]
+	time.AfterFunc(time.Second, func() {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		if j.next[o] == image && j.since[o].Equal(since) && j.isWanted(o) && j.calm(o.cluster, recovered) {
+			j.tell("told-truly: the add-on %s of %s is said to be complete, and no pod runs with %s", o.addOn, o.cluster, image)
+		}
+	})
 }
 
 // wasLeft judges an add-on that an image broke when another one, which was well, moved to the next image before it.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,10 +32,43 @@ const (
 	atOnce = 5
 	// hubRole is the ClusterRole that each add-on has in the namespaces of its clusters.
 	hubRole = "add-on-reader"
+	// soak is how long a cluster must have had the next image before another one gets it in its place.
+	soak = time.Minute
+	// canary names the group of clusters that get a grouped add-on first, canaryLabel is their label.
+	canary, canaryLabel = "canary", "example.com/canary"
 )
 
+// kind is how an add-on is installed and rolled out.
+type kind int
+
+const (
+	// plain add-ons have one PlacementDecision, which tolerates everything. They have a pre-delete hook, and clusters may
+	// have configurations of their own for them.
+	plain kind = iota
+	// grouped add-ons go to the canaries first, then to groups of others, and have no toleration: a cluster that cannot be
+	// reached is not selected, and keeps what it has.
+	grouped
+	// foreign add-ons are scheduled by another program, in several PlacementDecisions.
+	foreign
+	kinds
+)
+
+// kindOf is the kind of an add-on.
+func kindOf(addOn string) kind {
+	var i int
+	if _, err := fmt.Sscanf(addOn, addOnFormat, &i); err != nil {
+		return plain
+	}
+	return kind(i % int(kinds))
+}
+
+const addOnFormat = "addon-%02d"
+
+// isHooked reports whether an add-on has a pre-delete hook, and supports configurations besides its template.
+func isHooked(addOn string) bool { return strings.HasPrefix(addOn, "addon-") && kindOf(addOn) == plain }
+
 // addOnName is the name of an add-on.
-func addOnName(i int) string { return fmt.Sprintf("addon-%02d", i) }
+func addOnName(i int) string { return fmt.Sprintf(addOnFormat, i) }
 
 // credentialOf is the Secret with the credential of an add-on, on its cluster.
 func credentialOf(addOn string) string { return addOn + "-hub-kubeconfig" }
@@ -74,40 +108,93 @@ func hubObjects() []client.Object {
 // addOnObjects is an add-on: a template, who gets it, and how.
 func addOnObjects(name, image string) []client.Object {
 	referent := addonv1alpha1.ConfigReferent{Name: name}
-	concurrency := intstr.FromInt32(atOnce)
+	supported := []addonv1alpha1.ConfigMeta{{
+		ConfigGroupResource: addonv1alpha1.ConfigGroupResource(confighash.Template()), DefaultConfig: &referent,
+	}}
+	if isHooked(name) {
+		supported = append(supported, addonv1alpha1.ConfigMeta{ConfigGroupResource: configKind()})
+	}
 	return []client.Object{
-		template(name, image),
-		&clusterv1beta1.Placement{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: space},
-			Spec: clusterv1beta1.PlacementSpec{
-				Predicates: []clusterv1beta1.ClusterPredicate{{RequiredClusterSelector: clusterv1beta1.ClusterSelector{
-					LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{labelOf(name): "yes"}},
-				}}},
-				Tolerations: []clusterv1beta1.Toleration{{Operator: clusterv1beta1.TolerationOpExists}},
-			},
-		},
+		template(name, image), placementOf(name),
 		&addonv1alpha1.ClusterManagementAddOn{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: addonv1alpha1.ClusterManagementAddOnSpec{
-				SupportedConfigs: []addonv1alpha1.ConfigMeta{{
-					ConfigGroupResource: addonv1alpha1.ConfigGroupResource(confighash.Template()), DefaultConfig: &referent,
-				}},
+				SupportedConfigs: supported,
 				InstallStrategy: addonv1alpha1.InstallStrategy{
 					Type: addonv1alpha1.AddonInstallStrategyPlacements,
 					Placements: []addonv1alpha1.PlacementStrategy{{
-						PlacementRef: addonv1alpha1.PlacementRef{Name: name, Namespace: space},
-						RolloutStrategy: clusterv1alpha1.RolloutStrategy{
-							Type: clusterv1alpha1.Progressive,
-							Progressive: &clusterv1alpha1.RolloutProgressive{
-								MaxConcurrency: concurrency,
-								RolloutConfig:  clusterv1alpha1.RolloutConfig{MinSuccessTime: metav1.Duration{Duration: time.Minute}},
-							},
-						},
+						PlacementRef:    addonv1alpha1.PlacementRef{Name: name, Namespace: space},
+						RolloutStrategy: rolloutOf(kindOf(name)),
 					}},
 				},
 			},
 		},
 	}
+}
+
+// rolloutOf is how an add-on is rolled out.
+func rolloutOf(k kind) clusterv1alpha1.RolloutStrategy {
+	common := clusterv1alpha1.RolloutConfig{MinSuccessTime: metav1.Duration{Duration: soak}}
+	if k == grouped {
+		return clusterv1alpha1.RolloutStrategy{
+			Type: clusterv1alpha1.ProgressivePerGroup,
+			ProgressivePerGroup: &clusterv1alpha1.RolloutProgressivePerGroup{
+				RolloutConfig: common,
+				MandatoryDecisionGroups: clusterv1alpha1.MandatoryDecisionGroups{
+					MandatoryDecisionGroups: []clusterv1alpha1.MandatoryDecisionGroup{{GroupName: canary}},
+				},
+			},
+		}
+	}
+	return clusterv1alpha1.RolloutStrategy{
+		Type:        clusterv1alpha1.Progressive,
+		Progressive: &clusterv1alpha1.RolloutProgressive{RolloutConfig: common, MaxConcurrency: intstr.FromInt32(atOnce)},
+	}
+}
+
+// placementOf is who gets an add-on.
+func placementOf(name string) *clusterv1beta1.Placement {
+	p := &clusterv1beta1.Placement{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: space},
+		Spec: clusterv1beta1.PlacementSpec{
+			Predicates: []clusterv1beta1.ClusterPredicate{{RequiredClusterSelector: clusterv1beta1.ClusterSelector{
+				LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{labelOf(name): "yes"}},
+			}}},
+			Tolerations: []clusterv1beta1.Toleration{{Operator: clusterv1beta1.TolerationOpExists}},
+		},
+	}
+	switch kindOf(name) {
+	case grouped:
+		p.Spec.Tolerations = nil
+		p.Spec.DecisionStrategy.GroupStrategy = clusterv1beta1.GroupStrategy{
+			ClustersPerDecisionGroup: intstr.FromString(fmt.Sprint(groupPercent, "%")),
+			DecisionGroups: []clusterv1beta1.DecisionGroup{{
+				GroupName: canary,
+				ClusterSelector: clusterv1beta1.GroupClusterSelector{
+					LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{canaryLabel: "yes"}},
+				},
+			}},
+		}
+	case foreign:
+		p.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup = intstr.FromInt32(pageOf)
+		p.Annotations = map[string]string{clusterv1beta1.PlacementDisableAnnotation: "true"}
+	case plain, kinds:
+	}
+	return p
+}
+
+// canaries are how many clusters get a grouped add-on first, those with the lowest numbers.
+const canaries = 2
+
+// groupPercent is how many of the clusters of a grouped add-on are a group.
+const groupPercent = 20
+
+// most is how many clusters of a fleet may move at a time to the next image of an add-on.
+func most(addOn string, clusters int) int {
+	if kindOf(addOn) == grouped {
+		return (clusters*groupPercent + 99) / 100
+	}
+	return atOnce
 }
 
 // template is the template of an add-on with an image.
@@ -123,17 +210,15 @@ func template(name, image string) *addonv1alpha1.AddOnTemplate {
 			},
 		},
 	}
-	raw, err := json.Marshal(deployment)
-	if err != nil {
-		panic(fmt.Sprintf("encoding a Deployment: %v", err))
+	manifests := []workv1.Manifest{manifest(deployment)}
+	if isHooked(name) {
+		manifests = append(manifests, manifest(hook(name)))
 	}
 	return &addonv1alpha1.AddOnTemplate{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: addonv1alpha1.AddOnTemplateSpec{
 			AddonName: name,
-			AgentSpec: workv1.ManifestWorkSpec{Workload: workv1.ManifestsTemplate{
-				Manifests: []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}},
-			}},
+			AgentSpec: workv1.ManifestWorkSpec{Workload: workv1.ManifestsTemplate{Manifests: manifests}},
 			Registration: []addonv1alpha1.RegistrationSpec{{
 				Type: addonv1alpha1.RegistrationTypeKubeClient,
 				KubeClient: &addonv1alpha1.KubeClientRegistrationConfig{
@@ -145,6 +230,28 @@ func template(name, image string) *addonv1alpha1.AddOnTemplate {
 			}},
 		},
 	}
+}
+
+// hook is a Job that runs on a cluster before the add-on goes.
+func hook(name string) *batchv1.Job {
+	return &batchv1.Job{
+		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name + "-goes", Namespace: names.NamespaceAgentAddon,
+			Annotations: map[string]string{names.AnnotationPreDelete: ""},
+		},
+		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "hook", Image: "hook"}},
+		}}},
+	}
+}
+
+func manifest(object client.Object) workv1.Manifest {
+	raw, err := json.Marshal(object)
+	if err != nil {
+		panic(fmt.Sprintf("encoding a manifest: %v", err))
+	}
+	return workv1.Manifest{RawExtension: runtime.RawExtension{Raw: raw}}
 }
 
 // imageOf returns the image of a Deployment of an add-on.

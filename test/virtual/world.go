@@ -193,6 +193,11 @@ func (w *World) newCluster(name string, kinds []apiserver.Resource) (*Cluster, e
 	return c, nil
 }
 
+// isCanary reports whether a cluster gets grouped add-ons first.
+func (w *World) isCanary(cluster string) bool {
+	return slices.ContainsFunc(w.clusters[:min(canaries, len(w.clusters))], func(c *Cluster) bool { return c.Name == cluster })
+}
+
 // Start starts all programs and what else lives in the fleet.
 func (w *World) Start() {
 	w.signer.start()

@@ -1,0 +1,179 @@
+package virtual
+
+import (
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+// configure gives an add-on of a cluster a configuration of its own.
+func (p *play) configure() {
+	o := one{p.some().Name, p.addOn()}
+	if !isHooked(o.addOn) {
+		return
+	}
+	config := ownConfiguration(o)
+	config.Spec.CustomizedVariables = []addonv1alpha1.CustomizedVariable{{Name: "LEVEL", Value: p.nextImage("level-")}}
+	if err := p.admin.Create(p.ctx, config); err != nil && !apierrors.IsAlreadyExists(err) {
+		p.judge.violated("creating the configuration of %s of %s: %v", o.addOn, o.cluster, err)
+	}
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		var addOn addonv1alpha1.ManagedClusterAddOn
+		if err := p.admin.Get(p.ctx, client.ObjectKey{Namespace: o.cluster, Name: o.addOn}, &addOn); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		//nolint:staticcheck // v1alpha1 has it
+		addOn.Spec.Configs = []addonv1alpha1.AddOnConfig{{
+			ConfigGroupResource: configKind(),
+			ConfigReferent:      addonv1alpha1.ConfigReferent{Namespace: config.Namespace, Name: config.Name},
+		}}
+		return p.admin.Update(p.ctx, &addOn)
+	})
+	if err != nil {
+		p.judge.violated("configuring %s of %s: %v", o.addOn, o.cluster, err)
+	}
+}
+
+func ownConfiguration(o one) *addonv1alpha1.AddOnDeploymentConfig {
+	return &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: o.cluster, Name: o.addOn}}
+}
+
+// prune deletes an add-on of a cluster and its configuration at once, as GitOps does. The hub manager has to run its
+// hook, and to install it again.
+func (p *play) prune() {
+	o := one{p.some().Name, p.addOn()}
+	p.judge.handed(o)
+	p.deleteByHand(&addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: o.cluster, Name: o.addOn}})
+	p.deleteByHand(ownConfiguration(o))
+}
+
+// withdraw deletes the definition of an add-on, and with it the add-on of all clusters, and writes it again later.
+func (p *play) withdraw() {
+	addOn := p.addOn()
+	if p.isWithdrawn(addOn) {
+		return
+	}
+	var selected []string
+	for _, c := range p.clusters {
+		if o := (one{c.Name, addOn}); p.judge.want(o) {
+			selected = append(selected, c.Name)
+			p.judge.wants(o, false)
+		}
+	}
+	p.mu.Lock()
+	p.withdrawn[addOn] = selected
+	p.mu.Unlock()
+	p.deleteByHand(&addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: addOn}})
+	p.later(p.between(time.Second, 20*time.Minute), func() { p.offer(addOn) })
+}
+
+func (p *play) isWithdrawn(addOn string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, is := p.withdrawn[addOn]
+	return is
+}
+
+// offer writes the definition of an add-on again.
+func (p *play) offer(addOn string) {
+	p.mu.Lock()
+	selected := p.withdrawn[addOn]
+	delete(p.withdrawn, addOn)
+	p.mu.Unlock()
+	for _, cluster := range selected {
+		p.judge.wants(one{cluster, addOn}, true)
+	}
+	for _, object := range addOnObjects(addOn, "") {
+		if definition, is := object.(*addonv1alpha1.ClusterManagementAddOn); is {
+			if err := p.admin.Create(p.ctx, definition); err != nil {
+				p.judge.violated("creating the definition of %s again: %v", addOn, err)
+			}
+		}
+	}
+}
+
+// deleteWork deletes the ManifestWork of an add-on, which the hub manager has to make again.
+func (p *play) deleteWork() {
+	o := one{p.some().Name, p.addOn()}
+	var works workv1.ManifestWorkList
+	if err := p.admin.List(p.ctx, &works, client.InNamespace(o.cluster), client.MatchingLabels{
+		addonv1alpha1.AddonLabelKey: o.addOn,
+	}); err != nil {
+		p.judge.violated("listing the works of %s of %s: %v", o.addOn, o.cluster, err)
+		return
+	}
+	p.judge.handed(o)
+	for i := range works.Items {
+		p.deleteByHand(&works.Items[i])
+	}
+}
+
+// deleteRevision deletes what the hub manager stored of the content of a configuration.
+func (p *play) deleteRevision() {
+	var found appsv1.ControllerRevisionList
+	if err := p.admin.List(p.ctx, &found); err != nil || len(found.Items) == 0 {
+		return
+	}
+	p.deleteByHand(&found.Items[p.IntN(len(found.Items))])
+}
+
+// keptBy is the finalizer of another client.
+const keptBy = "example.com/kept"
+
+// keepPage lets a PlacementDecision stay for a while after it is deleted.
+func (p *play) keepPage() {
+	var pages clusterv1beta1.PlacementDecisionList
+	if err := p.admin.List(p.ctx, &pages); err != nil || len(pages.Items) == 0 {
+		return
+	}
+	page := &pages.Items[p.IntN(len(pages.Items))]
+	if page.DeletionTimestamp != nil || !controllerutil.AddFinalizer(page, keptBy) {
+		return
+	}
+	if err := p.admin.Update(p.ctx, page); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+		p.judge.violated("keeping page %s: %v", page.Name, err)
+	}
+	p.later(p.between(time.Minute, 30*time.Minute), func() { p.release(client.ObjectKeyFromObject(page)) })
+}
+
+// release ends what keepPage began.
+func (p *play) release(key client.ObjectKey) {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		var page clusterv1beta1.PlacementDecision
+		if err := p.admin.Get(p.ctx, key, &page); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		if !controllerutil.RemoveFinalizer(&page, keptBy) {
+			return nil
+		}
+		return client.IgnoreNotFound(p.admin.Update(p.ctx, &page))
+	})
+	if err != nil {
+		p.judge.violated("releasing page %s: %v", key.Name, err)
+	}
+}
+
+// editPlacement changes the status of a Placement, which the hub manager has to write again.
+func (p *play) editPlacement() {
+	addOn := p.addOn()
+	if kindOf(addOn) == foreign {
+		return
+	}
+	var placement clusterv1beta1.Placement
+	if err := p.admin.Get(p.ctx, client.ObjectKey{Namespace: space, Name: addOn}, &placement); err != nil {
+		return
+	}
+	placement.Status.NumberOfSelectedClusters = 0
+	placement.Status.DecisionGroups = []clusterv1beta1.DecisionGroupStatus{}
+	if err := p.admin.Status().Update(p.ctx, &placement); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+		p.judge.violated("changing the status of Placement %s: %v", addOn, err)
+	}
+}
