@@ -116,6 +116,12 @@ func TestTellClock(t *testing.T) {
 	}
 	assert.Equal(t, "good", good.Message)
 	assert.Nil(t, WithClockNote(nil, time.Hour))
+	for _, ahead := range []time.Duration{0, 59 * time.Second, -59 * time.Second} {
+		assert.Zero(t, LookAtClock(ahead, noon))
+	}
+	for _, ahead := range []time.Duration{time.Minute, -time.Minute, time.Hour} {
+		assert.Equal(t, noon.Add(5*time.Minute), LookAtClock(ahead, noon), "somebody may have set it right")
+	}
 }
 
 // TestWhatRemovesEachCredentialDoesNotMakeTheHubIssueOneAfterTheOther lets something delete the credential as soon as

@@ -7,12 +7,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// clockPeriod is how long a clock that is wrong is believed to be so.
+const clockPeriod = 5 * time.Minute
+
+func isOff(ahead time.Duration) bool { return ahead.Abs() >= time.Minute }
+
+// LookAtClock returns when to judge again, by the clock of now, what was judged by the clock of the hub: soon where that
+// differs from the one of the agent by a minute or more, because people set clocks right and nothing tells when. It is
+// zero otherwise.
+func LookAtClock(ahead time.Duration, now time.Time) time.Time {
+	if !isOff(ahead) {
+		return time.Time{}
+	}
+	return now.Add(clockPeriod)
+}
+
 // WithClockNote returns the condition with a note about the clock of the agent, if that is wrong by a minute or more.
 func WithClockNote(c *metav1.Condition, ahead time.Duration) *metav1.Condition {
-	off := ahead.Abs()
-	if c == nil || off < time.Minute {
+	if c == nil || !isOff(ahead) {
 		return c
 	}
+	off := ahead.Abs()
 	if off = off.Round(time.Minute); off > 2*time.Hour {
 		off = off.Round(time.Hour) // it need not be written again for each minute that a clock drifts
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // side is one of the two clusters with Secrets and leases of add-ons.
@@ -69,6 +70,14 @@ type facts struct {
 
 // hubNow is the time of the pass by the clock of the hub.
 func (f facts) hubNow() time.Time { return f.now.Add(-f.ahead) }
+
+// lookAtClock returns when credentials are judged again because one of the two clocks is wrong.
+func (f facts) lookAtClock(p plan) reconcile.Outcome {
+	if len(p.serve) == 0 {
+		return reconcile.Done()
+	}
+	return reconcile.DoneUntil(csr.LookAtClock(f.ahead, f.now))
+}
 
 // toLocal converts a time by the clock of the hub to our clock.
 func (f facts) toLocal(at time.Time) time.Time {

@@ -119,7 +119,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.watch.want(req.Name, withWaited(plan, results)...)
 	r.requests.Await(req, awaited(results)...)
 	publishErr := r.publish(ctx, facts, plan, results)
-	return outcomeOf(ctx, plan, results, removeErr, publishErr).Settle(facts.now)
+	return outcomeOf(ctx, plan, results, removeErr, publishErr).And(facts.lookAtClock(plan)).Settle(facts.now)
 }
 
 // SetupWithManager adds the reconciler to mgr.

@@ -198,7 +198,7 @@ func (p *play) beQuiet() {
 	p.judge.count(quietSpan)
 	for i, l := range links {
 		if more := l.more(before[i]); len(more) > 0 {
-			p.judge.violated("quiet: %s wrote in %s in which nothing happened: %v", l.name, quietFor, more)
+			p.judge.violated("quiet: %s wrote in %s in which nothing happened: %v", l.name, quietFor, l.saying(more))
 		}
 	}
 }

@@ -212,7 +212,8 @@ func (j *judge) isCalm(cluster string) bool {
 func (j *judge) unseen(o one) bool {
 	taken, ever := j.unwanted[o]
 	during := func(s span) bool {
-		return s.from.Before(taken.Add(settled)) && s.until.After(taken) && time.Since(s.until) < recovered
+		// After an outage a watch may begin a minute later.
+		return s.from.Before(taken.Add(settled)) && s.until.Add(startTime).After(taken) && time.Since(s.until) < recovered
 	}
 	return ever && (during(j.disturbed[o.cluster]) || during(j.disturbed[""]))
 }

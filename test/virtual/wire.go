@@ -29,8 +29,10 @@ type link struct {
 	// down is closed while requests fail and is replaced when they no longer do; off tells which.
 	off  bool
 	down chan struct{}
-	// wrote counts requests that write, but for leases and Events, by what they asked for.
+	// wrote counts requests that write, but for leases and Events, by what they asked for, and last is what the last of
+	// them said.
 	wrote map[string]int
+	last  map[string]string
 	// same counts the requests of one instant by what they ask for. hot is told about one that comes again and again.
 	instant time.Time
 	same    map[string]int
@@ -41,7 +43,7 @@ type link struct {
 const mostAtOnce = 100
 
 func newLink(name string, to http.RoundTripper, hot func(string)) *link {
-	return &link{name: name, to: to, down: make(chan struct{}), hot: hot, wrote: map[string]int{}}
+	return &link{name: name, to: to, down: make(chan struct{}), hot: hot, wrote: map[string]int{}, last: map[string]string{}}
 }
 
 // loops reports whether a program sends a request again and again. In a bubble, it would do so for ever.
@@ -129,6 +131,17 @@ func (l *link) written() map[string]int {
 	return maps.Clone(l.wrote)
 }
 
+// saying adds to requests what the last of each said.
+func (l *link) saying(requests []string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	said := slices.Clone(requests)
+	for i, request := range said {
+		said[i] += " " + l.last[request]
+	}
+	return said
+}
+
 // more returns the requests that were written more often than before.
 func (l *link) more(before map[string]int) []string {
 	var more []string
@@ -147,6 +160,7 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	to, off, down, loops := l.to, l.off, l.down, l.loops(r)
 	if isWrite(r) {
 		l.wrote[r.Method+" "+r.URL.Path]++
+		l.last[r.Method+" "+r.URL.Path] = bodyOf(r)
 	}
 	if l.liar != nil {
 		to = l.liar.Over(to, anyProgram)
@@ -177,6 +191,22 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}()
 	return response, nil
+}
+
+// bodyOf is the content of a request.
+func bodyOf(r *http.Request) string {
+	if r.GetBody == nil {
+		return ""
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return err.Error()
+	}
+	text, err := io.ReadAll(io.LimitReader(body, 2000))
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 // anyProgram names the client of a link, which is one.
