@@ -35,7 +35,7 @@ func deleting(o one) *addonv1alpha1.ManagedClusterAddOn {
 }
 
 // Shows: invariants/selected-stays, invariants/nothing-taken, invariants/slots, invariants/never-expired
-// Shows: invariants/no-loop
+// Shows: invariants/no-loop, invariants/failures-stop, invariants/groups-in-order, invariants/told-truly
 func TestTheJudgeNoticesWhatMustNotHappen(t *testing.T) {
 	o := one{"store", "logs"}
 	upgraded := func(j *judge, clusters int) {
@@ -85,10 +85,21 @@ func TestTheJudgeNoticesWhatMustNotHappen(t *testing.T) {
 			j.deployment(watch.Modified, well, deploymentWith(o.addOn, "v2", false))
 			time.Sleep(time.Minute)
 		}, "broken-first: "},
-		"a program ends by itself":                   {func(j *judge) { j.ended(o.cluster, assert.AnError) }, assert.AnError.Error()},
-		"a program ends in an outage":                {func(j *judge) { j.disturb("", time.Now()); j.ended(o.cluster, assert.AnError) }, ""},
-		"a program asks the same again and again":    {asks(mostAtOnce + 1), "loop: the agent sends GET /api/v1/nodes/n"},
-		"a program asks the same as often as it may": {asks(mostAtOnce), ""},
+		"a cluster gets what failed on another one as it soaked": {func(j *judge) { fails(j, 0) }, "failures-stop: "},
+		"a cluster gets what failed on another one later":        {func(j *judge) { fails(j, 2*soak) }, ""},
+		"a cluster gets what the canary does not have": {func(j *judge) {
+			j.deployment(watch.Added, one{"store", grouping}, deploymentWith(grouping, "v1", false))
+		}, "groups-in-order: "},
+		"a cluster gets what the canary has": {func(j *judge) {
+			j.deployment(watch.Added, one{"canary", grouping}, deploymentWith(grouping, "v1", true))
+			j.deployment(watch.Added, one{"store", grouping}, deploymentWith(grouping, "v1", false))
+		}, ""},
+		"an add-on is said to be complete and has no pod": {func(j *judge) { completes(j, false) }, "told-truly: "},
+		"an add-on is said to be complete and is":         {func(j *judge) { completes(j, true) }, ""},
+		"a program ends by itself":                        {func(j *judge) { j.ended(o.cluster, assert.AnError) }, assert.AnError.Error()},
+		"a program ends in an outage":                     {func(j *judge) { j.disturb("", time.Now()); j.ended(o.cluster, assert.AnError) }, ""},
+		"a program asks the same again and again":         {asks(mostAtOnce + 1), "loop: the agent sends GET /api/v1/nodes/n"},
+		"a program asks the same as often as it may":      {asks(mostAtOnce), ""},
 		"a certificate ends although nothing is wrong": {func(j *judge) {
 			j.expires[o] = time.Now()
 			time.Sleep(2 * time.Minute)
@@ -96,9 +107,12 @@ func TestTheJudgeNoticesWhatMustNotHappen(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				j := newJudge(&World{options: Options{Log: logr.Discard()}, ctx: t.Context()})
+				j := newJudge(&World{
+					options: Options{Log: logr.Discard()}, ctx: t.Context(), clusters: []*Cluster{{Name: "canary"}, {Name: "canary2"}},
+				})
 				go j.tick()
 				j.wants(o, true)
+				j.wants(one{"canary", grouping}, true)
 				time.Sleep(time.Hour)
 				tc.happens(j)
 				if tc.told == "" {
@@ -110,6 +124,40 @@ func TestTheJudgeNoticesWhatMustNotHappen(t *testing.T) {
 			})
 		})
 	}
+}
+
+// grouping is an add-on that goes to the canaries first.
+const grouping = "addon-01"
+
+// fails lets an image run on one cluster for some time, fail there, and come to another one.
+func fails(j *judge, after time.Duration) {
+	first, next := one{"store", "logs"}, one{"other", "logs"}
+	j.wants(next, true)
+	for _, o := range []one{first, next} {
+		j.deployment(watch.Added, o, deploymentWith(o.addOn, "v0", true))
+	}
+	j.deployment(watch.Modified, first, deploymentWith(first.addOn, "v1", true))
+	time.Sleep(after)
+	j.deployment(watch.Modified, first, deploymentWith(first.addOn, "v1", false))
+	time.Sleep(time.Minute)
+	j.deployment(watch.Modified, next, deploymentWith(next.addOn, "v1", false))
+}
+
+// completes lets an add-on move to an image and say that it has it.
+func completes(j *judge, available bool) {
+	o := one{"store", "logs"}
+	says := func(reason string) {
+		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: o.cluster, Name: o.addOn}}
+		addOn.Status.Conditions = []metav1.Condition{{
+			Type: addonv1alpha1.ManagedClusterAddOnConditionProgressing, Reason: reason,
+		}}
+		j.addOn(watch.Modified, addOn)
+	}
+	says(addonv1alpha1.ProgressingReasonProgressing)
+	j.deployment(watch.Added, o, deploymentWith(o.addOn, "v1", false))
+	says(addonv1alpha1.ProgressingReasonCompleted)
+	j.deployment(watch.Modified, o, deploymentWith(o.addOn, "v1", available))
+	time.Sleep(time.Minute)
 }
 
 // asks sends the same request some times at one instant.

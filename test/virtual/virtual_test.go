@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 }
 
 // Shows: invariants/selected-stays, invariants/deselected-goes, invariants/nothing-taken, invariants/slots
-// Shows: invariants/broken-first
+// Shows: invariants/broken-first, invariants/failures-stop, invariants/groups-in-order, invariants/told-truly
 // Shows: invariants/rollout-ends, invariants/never-expired, invariants/repaired, invariants/no-loop
 // Shows: invariants/quiet, invariants/comes-back
 func TestADayOfAFleet(t *testing.T) {
