@@ -45,6 +45,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 		return err
 	}
 	placements := &fleet.Placements{Client: mgr.GetClient(), Own: c.Placement, Clock: now}
+	if c.Placement {
+		placements.Passes = &fleet.Passes{}
+	}
 	configs, failed := newConfigurations(mgr, c, addOns, placements)
 	if failed != nil {
 		return failed
@@ -86,7 +89,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), AddOns: addOns, Clock: now, Workers: c.Workers,
 		},
 	}
-	optional, err := optionalReconcilers(mgr, c)
+	optional, err := optionalReconcilers(mgr, c, placements.Passes)
 	if err != nil {
 		return err
 	}
@@ -107,11 +110,13 @@ func index(ctx context.Context, to client.FieldIndexer, addOns addonapi.Client, 
 }
 
 // optionalReconcilers returns the reconcilers that the configuration turns on.
-func optionalReconcilers(mgr ctrl.Manager, c Config) ([]reconciler, error) {
+func optionalReconcilers(mgr ctrl.Manager, c Config, passes *fleet.Passes) ([]reconciler, error) {
 	var all []reconciler
 	now := clock.RealClock{}
 	if c.Placement {
-		all = append(all, &placement.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: c.Workers})
+		all = append(all, &placement.Reconciler{
+			Client: mgr.GetClient(), Clock: now, Workers: c.Workers, Passes: passes,
+		})
 	}
 	if c.WorkTTL {
 		works, err := newWorksClient(mgr)

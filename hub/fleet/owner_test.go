@@ -65,20 +65,20 @@ func TestDecisionsAreReadAgainAfterAChangeOnly(t *testing.T) {
 	pages := func() []clusterv1beta1.PlacementDecision {
 		return []clusterv1beta1.PlacementDecision{*s.pages[0], *pageOf(2)}
 	}
-	before := p.versionsOf(s.placement, pages())
+	before := p.versionsOf(s.placement, each(pages()))
 	p.known = map[types.NamespacedName]known{}
 	reversed := []clusterv1beta1.PlacementDecision{pages()[1], pages()[0]}
-	assert.Equal(t, before, p.versionsOf(s.placement, reversed), "a cache lists in any order")
+	assert.Equal(t, before, p.versionsOf(s.placement, each(reversed)), "a cache lists in any order")
 	s.placement.ResourceVersion = "2"
-	assert.NotEqual(t, before, p.versionsOf(s.placement, pages()))
+	assert.NotEqual(t, before, p.versionsOf(s.placement, each(pages())))
 	s.placement.ResourceVersion = ""
 	s.pages[0].ResourceVersion = "2"
-	assert.NotEqual(t, before, p.versionsOf(s.placement, pages()))
+	assert.NotEqual(t, before, p.versionsOf(s.placement, each(pages())))
 	s.pages[0].ResourceVersion = ""
 	s.pages[0].UID = "created again"
-	assert.NotEqual(t, before, p.versionsOf(s.placement, pages()))
-	assert.NotEqual(t, before, p.versionsOf(nil, pages()))
-	assert.NotEqual(t, before, p.versionsOf(s.placement, pages()[:1]))
+	assert.NotEqual(t, before, p.versionsOf(s.placement, each(pages())))
+	assert.NotEqual(t, before, p.versionsOf(nil, each(pages())))
+	assert.NotEqual(t, before, p.versionsOf(s.placement, each(pages()[:1])))
 }
 
 // Shows: hub/placement-in-doubt

@@ -2,12 +2,16 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
+	"iter"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -26,6 +30,8 @@ type Placements struct {
 	Client client.Reader
 	// Own reports whether this hub manager schedules Placements.
 	Own bool
+	// Passes knows what our own placement has decided; nil where that is in another process, or not known.
+	Passes *Passes
 	// Final reports that nothing will be decided later, as where the objects are those of files.
 	Final bool
 	// Clock is the clock of those who ask.
@@ -59,18 +65,49 @@ func (p *Placements) Decisions(ctx context.Context, key types.NamespacedName) (*
 		client.MatchingLabels{names.LabelPlacement: key.Name}); err != nil {
 		return nil, fmt.Errorf("listing the decisions of Placement %s: %w", key, err)
 	}
-	before, versions := p.known[key], p.versionsOf(placement, list.Items)
+	if p.known == nil {
+		p.known, p.seed = map[types.NamespacedName]known{}, maphash.MakeSeed()
+	}
+	before, versions := p.known[key], p.versionsOf(orNone(placement), each(list.Items))
 	if before.decisions != nil && before.versions == versions {
 		return before.decisions, nil
 	}
 	d := NewDecisions(key, placement, reconcile.Pointers(list.Items), p.Own, p.Clock.Now(), before.decisions)
-	if p.known == nil {
-		p.known = map[types.NamespacedName]known{}
-	}
 	p.known[key] = known{d, versions}
 	p.bound()
 	return d, nil
 }
+
+// Confirm returns an error, which is a lost race, if the decisions that were returned last are not those that live,
+// usually the API server, has now. Who deletes something because of decisions asks that before: a cache may be behind by
+// any time. Only metadata are read.
+func (p *Placements) Confirm(ctx context.Context, live client.Reader, d *Decisions) error {
+	leave, err := p.gate.Enter(ctx, "confirm what Placements have decided")
+	if err != nil {
+		return err
+	}
+	known := p.known[d.Key]
+	leave()
+	placement := &metav1.PartialObjectMetadata{}
+	placement.SetGroupVersionKind(version().WithKind("Placement"))
+	if placement, err = reconcile.Get(ctx, live, d.Key, placement); err != nil {
+		return err
+	}
+	var list metav1.PartialObjectMetadataList
+	list.SetGroupVersionKind(version().WithKind("PlacementDecisionList"))
+	if err := live.List(ctx, &list, client.InNamespace(d.Key.Namespace),
+		client.MatchingLabels{names.LabelPlacement: d.Key.Name}); err != nil {
+		return fmt.Errorf("listing the decisions of Placement %s: %w", d.Key, err)
+	}
+	versions := p.versionsOf(orNone(placement), each(list.Items))
+	if known.decisions != d || known.versions != versions {
+		resource := schema.GroupResource{Group: version().Group, Resource: "placements"}
+		return apierrors.NewConflict(resource, d.Key.String(), errors.New("the cache does not have its decisions yet"))
+	}
+	return nil
+}
+
+func version() schema.GroupVersion { return schema.GroupVersion(clusterv1beta1.GroupVersion) }
 
 // bound forgets the Placement that was found missing last, when there are too many: since when one is missing counts,
 // but not without a bound, and whoever names thousands makes others no newer.
@@ -92,25 +129,45 @@ func (p *Placements) bound() {
 
 // versionsOf identifies the versions of a Placement and its PlacementDecisions, in whatever order: each add-on asks for
 // them in each pass, and reading thousands of names is only worth it after a change.
-func (p *Placements) versionsOf(
-	placement *clusterv1beta1.Placement, pages []clusterv1beta1.PlacementDecision,
-) uint64 {
-	if p.known == nil {
-		p.seed = maphash.MakeSeed()
-	}
+func (p *Placements) versionsOf(placement metav1.Object, pages iter.Seq[metav1.Object]) uint64 {
 	type version struct {
 		kind, name, version string
 		uid                 types.UID
 	}
 	var sum uint64
 	if placement != nil {
-		sum = maphash.Comparable(p.seed, version{"Placement", "", placement.ResourceVersion, placement.UID})
+		sum = maphash.Comparable(p.seed, version{"Placement", "", placement.GetResourceVersion(), placement.GetUID()})
 	}
-	for i := range pages {
-		page := &pages[i]
-		sum += maphash.Comparable(p.seed, version{"PlacementDecision", page.Name, page.ResourceVersion, page.UID})
+	for page := range pages {
+		sum += maphash.Comparable(p.seed,
+			version{"PlacementDecision", page.GetName(), page.GetResourceVersion(), page.GetUID()})
 	}
 	return sum
+}
+
+// each yields pointers to the objects of a list.
+func each[T any, P interface {
+	*T
+	metav1.Object
+}](items []T) iter.Seq[metav1.Object] {
+	return func(yield func(metav1.Object) bool) {
+		for i := range items {
+			if !yield(P(&items[i])) {
+				return
+			}
+		}
+	}
+}
+
+// orNone returns an object, or nothing for a nil pointer.
+func orNone[T any, P interface {
+	*T
+	metav1.Object
+}](object P) metav1.Object {
+	if object == nil {
+		return nil
+	}
+	return object
 }
 
 // LastWritten returns when an object was last written, as far as the cache knows.

@@ -5,8 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -23,8 +21,7 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) reconcile.Outcome
 				"The add-on is not installed on cluster %s: %s", f.cluster, p.notReady.Error())
 		}
 		if p.outdated {
-			resource := schema.GroupResource{Group: addonv1beta1.GroupName, Resource: "clustermanagementaddons"}
-			return reconcile.FromError(apierrors.NewConflict(resource, f.cma.GetName(), p.notReady))
+			return reconcile.FromError(behindDefinition(f.cma.GetName()))
 		}
 	case p.create != nil:
 		err := r.AddOns.CreateAddOn(ctx, p.create)

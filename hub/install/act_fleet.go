@@ -53,7 +53,10 @@ func (r *Reconciler) remove(ctx context.Context, f fleetFacts, p removals) error
 	group.SetLimit(max(1, r.Workers))
 	for _, c := range p.remove {
 		group.Go(func() error {
-			err := client.IgnoreNotFound(r.AddOns.DeleteWireAddOn(ctx, c.addon))
+			err := r.confirmCluster(ctx, c)
+			if err == nil {
+				err = client.IgnoreNotFound(r.AddOns.DeleteWireAddOn(ctx, c.addon))
+			}
 			if err == nil {
 				r.memory.forget(f.cma.GetName(), f.last, c.cluster)
 				if p.unexplained && c.counts() {

@@ -130,7 +130,9 @@ func reachable(
 		}
 	}
 	since := a.available
-	old := written.Before(since) && len(placements) > 0 && !edited
+	// What a person edits, our placement decides in a moment; that it was edited says nothing of a cluster that came back
+	// since.
+	old := written.Before(since) && len(placements) > 0 && (own || !edited)
 	if a.back.After(since) {
 		since = a.back
 	}

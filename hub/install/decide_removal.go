@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,6 +18,9 @@ import (
 
 // removalPeriod is what "at once" means for the limit of removals, and how long an edit explains the removals after it.
 const removalPeriod = 15 * time.Minute
+
+// decidedPeriod is how long a Placement that is being decided is left alone.
+const decidedPeriod = 10 * time.Second
 
 // Limit is how many clusters may lose an add-on within fifteen minutes without an edit that explains it. A removal is
 // held when it passes both numbers.
@@ -54,6 +58,8 @@ type fleetFacts struct {
 	last uint64
 	// placements are the decisions of the listed placements.
 	placements []*fleet.Decisions
+	// undecided are those of our placement that are being decided, with the reason.
+	undecided map[types.NamespacedName]error
 	// candidates are in the order of their clusters.
 	candidates []candidate
 	// size is on how many clusters placements installed the add-on; 0 when the limit cannot be reached.
@@ -165,6 +171,9 @@ func (f fleetFacts) judge(c candidate) (wake time.Time, done bool, why error) {
 	}
 	for _, d := range f.placements {
 		at, err := d.Unselected(f.now)
+		if undecided := f.undecided[d.Key]; err == nil && undecided != nil {
+			at, err = f.now.Add(decidedPeriod), undecided
+		}
 		if err != nil && at.IsZero() {
 			return time.Time{}, false, err
 		}

@@ -45,7 +45,7 @@ func TestAPageThatIsKeptDropsAClusterAndTheManagerStartsAgain(t *testing.T) {
 		require.Empty(t, h.removed)
 		if restart {
 			h.r = &Reconciler{
-				Client: h, AddOns: addonapi.Client{Client: h}, Clock: h.clock, Workers: 1,
+				Client: h, Live: h, AddOns: addonapi.Client{Client: h}, Clock: h.clock, Workers: 1,
 				Placements: &fleet.Placements{Client: h, Clock: h.clock, Own: true},
 			}
 			h.q.Add(ofFleet("hello"))

@@ -104,7 +104,7 @@ func newPagesHub(t *testing.T, own bool, age time.Duration, change func(*cluster
 			},
 		}).Build()
 	h.r = &Reconciler{
-		Client: h, AddOns: addonapi.Client{Client: h}, Clock: h.clock, Workers: 1,
+		Client: h, Live: h, AddOns: addonapi.Client{Client: h}, Clock: h.clock, Workers: 1,
 		Placements: &fleet.Placements{Client: h, Clock: h.clock, Own: own},
 	}
 	h.q.Add(ofFleet("hello"))
@@ -141,8 +141,11 @@ func (h *pagesHub) passes(within time.Duration) {
 		delete(due, next)
 		result, err := h.r.Reconcile(h.Context(), next)
 		require.NoError(h, err)
-		if result.RequeueAfter > 0 {
+		switch {
+		case result.RequeueAfter > 0:
 			due[next] = h.clock.Now().Add(result.RequeueAfter)
+		case result.Requeue: //nolint:staticcheck // a lost race is repeated so
+			due[next] = h.clock.Now().Add(time.Second)
 		}
 	}
 	for request := range due { // as a delaying queue has them

@@ -39,13 +39,6 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	return f, err
 }
 
-// isOutdated reports whether the cache has a ClusterManagementAddOn that is gone, or another one of that name. The
-// garbage collector deletes its add-ons then, and would do so again and again with those that are installed again.
-func (r *Reconciler) isOutdated(ctx context.Context, cached client.Object) (bool, error) {
-	live, err := reconcile.Get(ctx, r.Live, client.ObjectKeyFromObject(cached), r.AddOns.WatchedClusterManagementAddOn())
-	return err == nil && (live == nil || live.GetUID() != cached.GetUID()), err
-}
-
 // cluster reads a ManagedCluster, which must not be changed; nil when it does not exist.
 func (r *Reconciler) cluster(ctx context.Context, name string) (*clusterv1.ManagedCluster, error) {
 	return reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{},

@@ -22,7 +22,7 @@ import (
 // observeFleet reads the facts about the removal of one add-on from clusters: what was noted since the last pass, and
 // all its clusters only after a start, after an edit, or where the limit may be reached.
 func (r *Reconciler) observeFleet(ctx context.Context, name string) (f fleetFacts, err error) {
-	f = fleetFacts{now: r.Clock.Now(), limit: r.Limit}
+	f = fleetFacts{now: r.Clock.Now(), limit: r.Limit, undecided: map[types.NamespacedName]error{}}
 	var first bool
 	first, f.last = r.memory.begin(name)
 	defer func() {
@@ -56,6 +56,9 @@ func (r *Reconciler) observeUnselected(
 			return err
 		}
 		f.placements = append(f.placements, d)
+		if undecided := r.Placements.Passes.Undecided(key); d.Own && undecided != nil {
+			f.undecided[key] = undecided
+		}
 	}
 	if err := r.observeIntent(ctx, f, name, strategy); err != nil {
 		return err

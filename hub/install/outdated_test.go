@@ -2,15 +2,22 @@ package install
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/spokelet/spokelet/hub/fleet"
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // Somebody deletes a definition. The garbage collector deletes its add-ons, which this process sees, and it does not see
@@ -45,4 +52,79 @@ func TestAnAddOnThatWentIsInstalledAgainOnlyIfItsDefinitionIsThere(t *testing.T)
 			assert.Equal(t, len(tc.made) == 0, h.r.memory.went("hello", "c1"))
 		})
 	}
+}
+
+// A hub manager starts with an API server that has seen nothing for a while: the page that it lists was written while the
+// cluster was not available, and drops it. The cluster is available and selected again since. It lost its add-on.
+// Shows: hub/removal-confirmed
+func TestNoAddOnIsRemovedByWhatOnlyTheCacheSays(t *testing.T) {
+	drop := func(h *pagesHub) {
+		older := h.page("p-decision-1")
+		newer := older.DeepCopy()
+		newer.Status.Decisions = nil
+		require.NoError(h, h.Update(t.Context(), newer))
+		var placement clusterv1beta1.Placement
+		require.NoError(h, h.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "p"}, &placement))
+		pages := []*clusterv1beta1.PlacementDecision{newer, h.page("p-decision-2")}
+		placement.Status.NumberOfSelectedClusters = 1
+		placement.Status.Conditions = []metav1.Condition{fleet.Mark(2, pages)}
+		require.NoError(h, h.Update(t.Context(), &placement))
+		h.r.ofDecision().UpdateFunc(t.Context(), event.UpdateEvent{ObjectOld: older, ObjectNew: newer}, h.q)
+	}
+	for sentence, change := range map[string]func(t *testing.T, live client.Client){
+		"another page": func(t *testing.T, live client.Client) {
+			t.Helper()
+			var page clusterv1beta1.PlacementDecision
+			require.NoError(t, live.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "p-decision-1"}, &page))
+			page.Status.Decisions = []clusterv1beta1.ClusterDecision{{ClusterName: "c1"}}
+			require.NoError(t, live.Update(t.Context(), &page))
+		},
+		"another page besides": func(t *testing.T, live client.Client) {
+			t.Helper()
+			page := pageOf("p", 3, "c1")
+			page.Namespace, page.Labels = "ns", map[string]string{names.LabelPlacement: "p"}
+			require.NoError(t, live.Create(t.Context(), page))
+		},
+		"another Placement": func(t *testing.T, live client.Client) {
+			t.Helper()
+			var placement clusterv1beta1.Placement
+			require.NoError(t, live.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "p"}, &placement))
+			placement.Spec.NumberOfClusters = new(int32(7))
+			require.NoError(t, live.Update(t.Context(), &placement))
+		},
+		"a cluster that is not available": func(t *testing.T, live client.Client) {
+			t.Helper()
+			var cluster clusterv1.ManagedCluster
+			require.NoError(t, live.Get(t.Context(), types.NamespacedName{Name: "c1"}, &cluster))
+			cluster.Status.Conditions[0].Status = metav1.ConditionUnknown
+			require.NoError(t, live.Update(t.Context(), &cluster))
+		},
+	} {
+		t.Run("the API server has "+sentence, func(t *testing.T) {
+			h := newPagesHub(t, true, 0, func(*clusterv1beta1.Placement) {})
+			drop(h)
+			live := copyOfHub(t, h)
+			change(t, live)
+			h.r.Live = live
+			h.passes(time.Hour)
+			assert.Empty(t, h.removed)
+			h.r.Live = h
+			h.passes(time.Minute)
+			assert.Equal(t, []string{"c1"}, h.removed, "it is as the cache says")
+		})
+	}
+}
+
+// copyOfHub returns another hub with the same objects in the same versions.
+func copyOfHub(t *testing.T, h *pagesHub) client.Client {
+	t.Helper()
+	var pages clusterv1beta1.PlacementDecisionList
+	var placements clusterv1beta1.PlacementList
+	var clusters clusterv1.ManagedClusterList
+	all := fake.NewClientBuilder().WithScheme(h.Scheme())
+	for _, list := range []client.ObjectList{&pages, &placements, &clusters} {
+		require.NoError(t, h.List(t.Context(), list))
+		all = all.WithLists(list)
+	}
+	return all.Build()
 }

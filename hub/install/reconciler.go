@@ -69,5 +69,8 @@ func (r *Reconciler) reconcileFleet(ctx context.Context, name string) (ctrl.Resu
 		return reconcile.FromError(r.annotate(ctx, f.cma, abandon(f.cma.GetAnnotations()))).Settle(f.now)
 	}
 	p := decideRemovals(f)
+	if err := r.confirm(ctx, f, p); err != nil {
+		return reconcile.FromError(err).Settle(f.now)
+	}
 	return r.actFleet(ctx, f, p).Settle(f.now)
 }

@@ -395,13 +395,14 @@ func TestAClusterThatIsOnlyUnreachableKeepsItsAddOns(t *testing.T) {
 			clusterThat(yes, noon().Add(-2*minute)), absence{away: true, back: noon().Add(-minute)}, false,
 			decided("p").but(written(noon())), "", time.Time{},
 		},
-		"back, and not decided again":         {clusterThat(yes, long), absence{}, false, decided("p").but(early), "no placement was decided since", time.Time{}},
-		"not when the placement never minds":  {clusterThat(yes, long), absence{away: true, back: noon().Add(-time.Second)}, false, decided("p").but(early, always), "", time.Time{}},
-		"back, and it minds after an hour":    {clusterThat(yes, long), absence{}, false, decided("p").but(early, patient(3600)), "no placement was decided since", time.Time{}},
-		"not back when an edit is a decision": {clusterThat(yes, long), absence{}, true, decided("p").but(early), "", time.Time{}},
-		"not when it was dropped while well":  {clusterThat(yes, long), absence{dropped: true}, false, decided("p").but(early), "", time.Time{}},
-		"a minute when we decide ourselves":   {clusterThat(yes, long), absence{noted: noon()}, false, decided("p").but(early, ours), "a moment ago", noon().Add(minute)},
-		"not longer when we decide ourselves": {clusterThat(yes, long), absence{noted: noon().Add(-minute)}, false, decided("p").but(early, ours), "", time.Time{}},
+		"back, and not decided again":                           {clusterThat(yes, long), absence{}, false, decided("p").but(early), "no placement was decided since", time.Time{}},
+		"not when the placement never minds":                    {clusterThat(yes, long), absence{away: true, back: noon().Add(-time.Second)}, false, decided("p").but(early, always), "", time.Time{}},
+		"back, and it minds after an hour":                      {clusterThat(yes, long), absence{}, false, decided("p").but(early, patient(3600)), "no placement was decided since", time.Time{}},
+		"not back when an edit is a decision":                   {clusterThat(yes, long), absence{}, true, decided("p").but(early), "", time.Time{}},
+		"not when it was dropped while well":                    {clusterThat(yes, long), absence{dropped: true}, false, decided("p").but(early), "", time.Time{}},
+		"a minute when we decide ourselves":                     {clusterThat(yes, long), absence{noted: noon()}, false, decided("p").but(early, ours), "a moment ago", noon().Add(minute)},
+		"a minute when we decide ourselves, after an edit, too": {clusterThat(yes, long), absence{noted: noon()}, true, decided("p").but(early, ours), "a moment ago", noon().Add(minute)},
+		"not longer when we decide ourselves":                   {clusterThat(yes, long), absence{noted: noon().Add(-minute)}, false, decided("p").but(early, ours), "", time.Time{}},
 	}
 	for sentence, tc := range tests {
 		t.Run(sentence, func(t *testing.T) {

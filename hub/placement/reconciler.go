@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -19,6 +20,8 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Workers is how many Placements are reconciled at the same time.
 	Workers int
+	// Passes is told what is decided; nil is not.
+	Passes *fleet.Passes
 
 	memory memory
 	// turns leave workers to Placements with few writes, queue takes those whose turn it is.
@@ -28,7 +31,7 @@ type Reconciler struct {
 
 // Reconcile updates the decisions of one Placement.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	waits := false
+	begun, waits := r.Passes.Begin(req.NamespacedName), false
 	defer func() {
 		if !waits {
 			r.leave(req)
@@ -40,6 +43,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if f.placement == nil {
 		r.memory.forget(req.NamespacedName)
+		r.Passes.Forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	in, err := r.observeFleet(ctx, req.NamespacedName, &f)
@@ -57,6 +61,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	changed, err := reconcile.PatchStatus(ctx, r.Client, before, after)
 	if changed && err == nil {
 		log.FromContext(ctx).Info("the placement decided", "clusters", after.Status.NumberOfSelectedClusters)
+	}
+	if failed == nil && !more && err == nil {
+		r.Passes.End(req.NamespacedName, begun)
 	}
 	outcome := reconcile.FromError(failed)
 	if more {

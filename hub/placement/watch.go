@@ -45,10 +45,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			return nil
 		})).
 		For(&clusterv1beta1.Placement{}, builder.WithPredicates(instructed)).
-		Watches(&clusterv1beta1.PlacementDecision{}, batched(ofDecision)).
-		Watches(&clusterv1.ManagedCluster{}, batched(r.ofCluster)).
-		Watches(&clusterv1beta2.ManagedClusterSet{}, batched(r.ofSet), changed).
-		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, batched(r.ofBinding), changed).
+		Watches(&clusterv1beta1.PlacementDecision{}, r.batched(ofDecision)).
+		Watches(&clusterv1.ManagedCluster{}, r.batched(r.ofCluster)).
+		Watches(&clusterv1beta2.ManagedClusterSet{}, r.batched(r.ofSet), changed).
+		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, r.batched(r.ofBinding), changed).
 		Complete(r)
 }
 
@@ -56,9 +56,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 type mapping func(ctx context.Context, older, newer client.Object) []types.NamespacedName
 
 // batched enqueues the Placements of a change after batchPeriod.
-func batched(mapped mapping) handler.EventHandler {
+func (r *Reconciler) batched(mapped mapping) handler.EventHandler {
 	add := func(ctx context.Context, q queue, older, newer client.Object) {
 		for _, key := range mapped(ctx, older, newer) {
+			r.Passes.Ask(key)
 			q.AddAfter(ctrl.Request{NamespacedName: key}, batchPeriod)
 		}
 	}

@@ -26,7 +26,7 @@ func Programs() []Program {
 	return []Program{
 		{
 			Name: "day", What: "a day of a fleet in virtual time, three seeds", Fleet: true, folders: virtual,
-			runs: [][]string{day("1"), day("2"), day("3")}, most: 15 * time.Minute,
+			runs: [][]string{day("1"), day("2"), day("3")}, most: 5 * time.Minute,
 		},
 		{
 			Name: "ways", What: "ways to one state, with and without lies", Fleet: true, folders: virtual,

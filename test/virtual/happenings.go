@@ -50,6 +50,7 @@ func happenings() []happening {
 		{"stored content deleted by hand", 4, (*play).deleteRevision},
 		{"page kept", 4, (*play).keepPage},
 		{"status of a Placement changed by hand", 3, (*play).editPlacement},
+		{"a cluster has thousands of claims", 3, (*play).claim},
 	}
 }
 
@@ -207,6 +208,9 @@ func (p *play) toggle() {
 	err := p.editCluster(c.Name, func(cluster *clusterv1.ManagedCluster) { setLabel(cluster, addOn, !wanted) })
 	if err != nil {
 		p.judge.violated("changing the labels of %s: %v", c.Name, err)
+	}
+	if !wanted {
+		p.expectInstalled(o)
 	}
 }
 

@@ -1,6 +1,7 @@
 package virtual
 
 import (
+	"fmt"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -8,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -175,5 +177,47 @@ func (p *play) editPlacement() {
 	placement.Status.DecisionGroups = []clusterv1beta1.DecisionGroupStatus{}
 	if err := p.admin.Status().Update(p.ctx, &placement); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 		p.judge.violated("changing the status of Placement %s: %v", addOn, err)
+	}
+}
+
+// expectInstalled looks whether an add-on is there in time, if nothing kept the hub manager from installing it. Another
+// scheduler takes its own time.
+func (p *play) expectInstalled(o one) {
+	if kindOf(o.addOn) == foreign || !p.judge.isCalm("") || !p.judge.isCalm(o.cluster) {
+		return
+	}
+	time.AfterFunc(installed, func() {
+		if !p.judge.want(o) || !p.judge.isCalm("") || !p.judge.isCalm(o.cluster) {
+			return
+		}
+		var addOn addonv1alpha1.ManagedClusterAddOn
+		if err := p.admin.Get(p.ctx, client.ObjectKey{Namespace: o.cluster, Name: o.addOn}, &addOn); err != nil {
+			p.judge.violated("selected-comes: %s was selected for %s, which is not installed after %s: %v",
+				o.cluster, o.addOn, installed, err)
+		}
+	})
+}
+
+// claims are more than an expression of a Placement may look at.
+const claims = 4000
+
+// claim lets a cluster say far too much about itself while its agent does not see it.
+func (p *play) claim() {
+	c := p.some()
+	p.outage(c.Name, c.toHub, time.Minute, 30*time.Minute)
+	many := make([]clusterv1.ManagedClusterClaim, claims)
+	for i := range many {
+		many[i] = clusterv1.ManagedClusterClaim{Name: fmt.Sprintf("claim-%04d.example.com", i), Value: "a value"}
+	}
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		var cluster clusterv1.ManagedCluster
+		if err := p.admin.Get(p.ctx, client.ObjectKey{Name: c.Name}, &cluster); err != nil {
+			return fmt.Errorf("reading cluster %s: %w", c.Name, err)
+		}
+		cluster.Status.ClusterClaims = many
+		return p.admin.Status().Update(p.ctx, &cluster)
+	})
+	if err != nil {
+		p.judge.violated("writing the claims of %s: %v", c.Name, err)
 	}
 }

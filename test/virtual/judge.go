@@ -25,6 +25,8 @@ const (
 	repaired = 10 * time.Second
 	// noticed is how long the hub manager may take to see that an image does not run.
 	noticed = 2 * time.Minute
+	// installed is how long the hub manager may take to install an add-on on a cluster that is selected.
+	installed = 2 * time.Minute
 	// recovered is how long a cluster may take to be as if nothing had happened, after an outage.
 	recovered = 15 * time.Minute
 	// mostTold is how many violations are kept.

@@ -178,7 +178,14 @@ func placementOf(name string) *clusterv1beta1.Placement {
 	case foreign:
 		p.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup = intstr.FromInt32(pageOf)
 		p.Annotations = map[string]string{clusterv1beta1.PlacementDisableAnnotation: "true"}
-	case plain, kinds:
+	case plain:
+		if isHooked(name) { // an expression that costs as much as clusters have claims
+			p.Spec.Predicates[0].RequiredClusterSelector.CelSelector.CelExpressions = []string{
+				"!has(managedCluster.status.clusterClaims) || " +
+					"managedCluster.status.clusterClaims.all(c, c.name != 'never.example.com')",
+			}
+		}
+	case kinds:
 	}
 	return p
 }

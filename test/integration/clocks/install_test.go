@@ -74,7 +74,7 @@ func (i *installer) restart() {
 	recorder := events.NewFakeRecorder(100)
 	i.events = recorder.Events
 	r := &install.Reconciler{
-		Client: i.live, AddOns: addonapi.Client{Client: i.live}, Recorder: recorder, Clock: i.Clock, Workers: 2,
+		Client: i.live, Live: i.live, AddOns: addonapi.Client{Client: i.live}, Recorder: recorder, Clock: i.Clock, Workers: 2,
 		Limit: install.Limit{Percent: 25, Clusters: 3}, TrustAsOCM: true,
 		Placements: &fleet.Placements{Client: i.live, Clock: i.Clock},
 	}

@@ -146,7 +146,7 @@ func (w *world) changeAddOns(ctx context.Context) error {
 	if err := w.spokeHas(ctx, names.NamespaceAgentAddon, addOn, "level", "2"); err != nil {
 		return err
 	}
-	for _, change := range []func(context.Context) error{w.occupy, w.selectOther, w.drift, w.deselectOther} {
+	for _, change := range []func(context.Context) error{w.occupy, w.selectOther, w.drift, w.dropOther, w.deselectOther} {
 		if err := change(ctx); err != nil {
 			return err
 		}
@@ -254,6 +254,28 @@ func (w *world) goes(ctx context.Context, object client.Object) error {
 	key := client.ObjectKeyFromObject(object)
 	return fleet.Wait(ctx, fmt.Sprintf("%T %s to go", object, key), nil, func(ctx context.Context) error {
 		return gone(w.HubClient.Get(ctx, key, object))
+	})
+}
+
+// dropOther has somebody delete the add-on of the cluster without an agent, and waits until it is installed again.
+func (w *world) dropOther(ctx context.Context) error {
+	before := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: in(other, addOn)}
+	key := client.ObjectKeyFromObject(before)
+	if err := w.HubClient.Get(ctx, key, before); err != nil {
+		return err
+	}
+	if err := w.HubClient.Delete(ctx, before.DeepCopy()); err != nil {
+		return err
+	}
+	return fleet.Wait(ctx, "add-on "+key.String()+" to be installed again", nil, func(ctx context.Context) error {
+		var now addonv1alpha1.ManagedClusterAddOn
+		if err := w.HubClient.Get(ctx, key, &now); err != nil {
+			return err
+		}
+		if now.UID == before.UID {
+			return fleet.NotYet("it is being deleted")
+		}
+		return nil
 	})
 }
 
