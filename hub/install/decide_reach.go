@@ -40,7 +40,7 @@ type absence struct {
 // update returns the absence with what the cluster looks like now.
 func (a absence) update(cluster *clusterv1.ManagedCluster, now time.Time) absence {
 	switch {
-	case !available(cluster):
+	case !well(cluster):
 		a.away, a.dropped, a.back = true, false, time.Time{}
 	case a.away && a.back.IsZero():
 		a.back = now
@@ -109,7 +109,8 @@ func reachable(
 	if len(placements) > 0 && !slices.ContainsFunc(placements, dropsUnavailable) {
 		return time.Time{}, nil
 	}
-	if taint := healthTaint(c); taint != nil && !available(c) {
+	if taint := healthTaint(c); taint != nil {
+		// A cluster that is available again keeps the taint for a moment, in which it may be decided about.
 		for _, d := range placements {
 			if d.Placement != nil && !tolerates(d.Placement.Spec.Tolerations, *taint, now) {
 				return time.Time{}, fmt.Errorf("their clusters are not available, and placement %s does not tolerate taint %s; "+
@@ -182,6 +183,11 @@ func available(c *clusterv1.ManagedCluster) bool {
 	return condition != nil && condition.Status == metav1.ConditionTrue
 }
 
+// well reports whether a cluster is available and has no taint that says otherwise, so that no Placement drops it.
+func well(c *clusterv1.ManagedCluster) bool {
+	return available(c) && (c == nil || healthTaint(c) == nil)
+}
+
 // availableSince returns since when a cluster is available, by the clock of whoever reported it.
 func availableSince(c *clusterv1.ManagedCluster) time.Time {
 	condition := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
@@ -212,5 +218,5 @@ func tolerates(tolerations []clusterv1beta1.Toleration, taint clusterv1.Taint, n
 // droppedWhileAvailable reports whether a decision that was written at an instant is about a cluster that was available
 // then, since another instant, and still is.
 func droppedWhileAvailable(c *clusterv1.ManagedCluster, since, written time.Time) bool {
-	return c != nil && available(c) && healthTaint(c) == nil && !written.Before(since)
+	return c != nil && well(c) && !written.Before(since)
 }

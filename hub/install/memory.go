@@ -43,7 +43,7 @@ type remembered struct {
 	reported string
 }
 
-// see remembers since when a cluster is available: since the write that brought it back, by the clock of the API server
+// see remembers since when a cluster is available, and no taint says otherwise: since the write that brought it back, by the clock of the API server
 // like the decisions that it is compared with, or, when it was available at first sight, since it reported so, at most
 // since then. The clock of its agent may be hours off. The former is nil at first sight, and the present one when the
 // cluster is gone.
@@ -53,9 +53,9 @@ func (m *memory) see(was, is *clusterv1.ManagedCluster, now time.Time) {
 	switch {
 	case is == nil:
 		delete(m.available, was.Name)
-	case !available(is):
+	case !well(is):
 		delete(m.available, is.Name)
-	case was == nil || !available(was):
+	case was == nil || !well(was):
 		if m.available == nil {
 			m.available = map[string]time.Time{}
 		}

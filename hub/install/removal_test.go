@@ -376,8 +376,9 @@ func TestAClusterThatIsOnlyUnreachableKeepsItsAddOns(t *testing.T) {
 		want    string
 		wake    time.Time
 	}{
-		"silent":                                        {clusterThat(unknown, long, reach), absence{}, false, decided("p").but(late), "are not available", time.Time{}},
-		"broken":                                        {clusterThat(no, long, broken), absence{}, false, decided("p").but(late), "are not available", time.Time{}},
+		"silent": {clusterThat(unknown, long, reach), absence{}, false, decided("p").but(late), "are not available", time.Time{}},
+		"broken": {clusterThat(no, long, broken), absence{}, false, decided("p").but(late), "are not available", time.Time{}},
+		"back, and the taint is there for a moment": {clusterThat(yes, long, reach), absence{}, false, decided("p").but(late), "are not available", time.Time{}},
 		"never there":                                   {clusterThat("", long, reach), absence{}, false, decided("p").but(late), "are not available", time.Time{}},
 		"silent even after an edit":                     {clusterThat(unknown, long, reach), absence{}, true, decided("p").but(late), "are not available", time.Time{}},
 		"silent for longer than it is tolerated":        {clusterThat(unknown, long, reach), absence{}, false, decided("p").but(late, patient(60)), "are not available", time.Time{}},

@@ -204,12 +204,15 @@ func (p *play) toggle() {
 		return
 	}
 	wanted := p.judge.want(o)
-	p.judge.wants(o, !wanted)
+	p.judge.labels(o, !wanted)
+	if kindOf(addOn) != counted || wanted {
+		p.judge.wants(o, !wanted)
+	}
 	err := p.editCluster(c.Name, func(cluster *clusterv1.ManagedCluster) { setLabel(cluster, addOn, !wanted) })
 	if err != nil {
 		p.judge.violated("changing the labels of %s: %v", c.Name, err)
 	}
-	if !wanted {
+	if !wanted && kindOf(addOn) != counted {
 		p.expectInstalled(o)
 	}
 }
@@ -217,6 +220,9 @@ func (p *play) toggle() {
 // replacePlacement deletes a Placement and creates it again, as GitOps does when a field may not be changed.
 func (p *play) replacePlacement() {
 	addOn := p.addOn()
+	if kindOf(addOn) == counted {
+		return // another Placement may choose other clusters
+	}
 	for _, object := range addOnObjects(addOn, "") {
 		if placement, ok := object.(*clusterv1beta1.Placement); ok {
 			if err := p.admin.Delete(p.ctx, placement.DeepCopy()); err != nil {

@@ -51,6 +51,8 @@ type judge struct {
 	more       int
 	// wanted are the add-ons that people selected clusters for and since when; unwanted is when they last took one away.
 	wanted, unwanted map[one]time.Time
+	// unlabelled are the clusters of counted add-ons that people took the label from.
+	unlabelled map[one]bool
 	// image is the image with which the Deployment of an add-on was last available, next the one that it moves to.
 	image, next map[one]string
 	// since is when it was told to move.
@@ -70,7 +72,7 @@ type judge struct {
 
 func newJudge(w *World) *judge {
 	return &judge{
-		world: w, wanted: map[one]time.Time{}, unwanted: map[one]time.Time{},
+		world: w, wanted: map[one]time.Time{}, unwanted: map[one]time.Time{}, unlabelled: map[one]bool{},
 		image: map[one]string{}, next: map[one]string{}, since: map[one]time.Time{},
 		reached: map[one]time.Time{}, fell: map[one]time.Time{}, progress: map[one]string{},
 		going: map[one]bool{}, expires: map[one]time.Time{}, disturbed: map[string]span{},
@@ -160,6 +162,13 @@ func (j *judge) wants(o one, selected bool) {
 	j.unwanted[o] = time.Now()
 }
 
+// labels notes that people set the label of a counted add-on, or took it away.
+func (j *judge) labels(o one, set bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.unlabelled[o] = !set
+}
+
 // handed notes that people delete what belongs to an add-on that they want.
 func (j *judge) handed(o one) {
 	if j.want(o) {
@@ -236,6 +245,10 @@ func (j *judge) addOn(kind watch.EventType, a *addonv1alpha1.ManagedClusterAddOn
 		return
 	}
 	j.progresses(o, a)
+	if _, wanted := j.wanted[o]; kindOf(o.addOn) == counted && kind == watch.Added && a.DeletionTimestamp == nil &&
+		!wanted && !j.unlabelled[o] {
+		j.wanted[o] = time.Now()
+	}
 	if (gone || a.DeletionTimestamp != nil) && !j.going[o] {
 		if !gone {
 			j.going[o] = true

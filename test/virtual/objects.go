@@ -50,6 +50,8 @@ const (
 	grouped
 	// foreign add-ons are scheduled by another program, in several PlacementDecisions.
 	foreign
+	// counted add-ons go to some of the clusters that people label, and stay there when there are more.
+	counted
 	kinds
 )
 
@@ -185,10 +187,15 @@ func placementOf(name string) *clusterv1beta1.Placement {
 					"managedCluster.status.clusterClaims.all(c, c.name != 'never.example.com')",
 			}
 		}
+	case counted:
+		p.Spec.NumberOfClusters = new(int32(countedClusters))
 	case kinds:
 	}
 	return p
 }
+
+// countedClusters are how many clusters have a counted add-on.
+const countedClusters = 8
 
 // canaries are how many clusters get a grouped add-on first, those with the lowest numbers.
 const canaries = 2

@@ -89,7 +89,7 @@ func stacks() string {
 
 var (
 	clusters = flag.Int("clusters", 15, "clusters of the fleet")
-	addOns   = flag.Int("addons", 3, "add-ons of the fleet")
+	addOns   = flag.Int("addons", 4, "add-ons of the fleet")
 	seed     = flag.Uint64("seed", 1, "what happens and when")
 	lasts    = flag.Duration("lasts", 3*time.Hour, "how long things happen, in virtual time")
 	perHour  = flag.Int("per-hour", 60, "how many things happen in an hour")
