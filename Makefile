@@ -40,7 +40,7 @@ TEST_PARALLEL_TESTS := 4
 # Further flags for go test, such as TEST_FLAGS='-run Kill -v'.
 TEST_FLAGS ?=
 # Packages to test. Those that take longest come first, so that none of them runs alone at the end.
-LONGEST := conversion soak fleet work benchmark crash hubcrash stories cluster hubcluster rights moving join storm credentials authors
+LONGEST := lies conversion soak fleet work benchmark crash hubcrash stories cluster hubcluster rights moving join storm credentials authors
 # Without packages on the command line there is also fuzzing, and the tools and what ships as YAML are tested.
 TEST_TOOLS :=
 ifeq ($(origin TEST_PACKAGES),undefined)
@@ -74,7 +74,7 @@ FUZZ_TIME ?= 10s
 SOAK_FLAGS ?=
 # Further flags for the storm.
 STORM_FLAGS ?=
-# Further flags for the storm behind API servers that lie.
+# Further flags for the fleet whose API servers lie.
 LIES_FLAGS ?=
 # Flags for the day of a fleet.
 DAY_FLAGS ?= -clusters 100 -addons 3 -lasts 24h -per-hour 120
@@ -213,7 +213,7 @@ soak: kube build ## Watch certificates of a minute rotate under stress (SOAK_FLA
 	go run ./test/soak/cmd/soak $(SOAK_FLAGS)
 
 .PHONY: storm
-storm: kube build ## Edit a hub and a cluster at random, then compare everything (STORM_FLAGS='-seed 7 -edits 2000 -v')
+storm: kube build ## Edit a hub and a cluster at random, then compare everything (STORM_FLAGS='-seed 7 -lies -calm 20')
 	go run ./test/storm/cmd/storm $(STORM_FLAGS)
 
 .PHONY: day
@@ -225,8 +225,8 @@ ways: ## Lead a hub to one state by other routes, and by lies, which must be the
 	go test ./test/virtual -count 1 -timeout 0 -run "TestTwoWaysToOneState|TestLiesDeleteNothing" -args $(or $(WAYS_FLAGS),-ways 500)
 
 .PHONY: lies
-lies: kube build ## The same behind API servers that lie: stale lists, late and lost events, lost answers (LIES_FLAGS='-seed 7')
-	go run ./test/storm/cmd/storm -lies -edits 2000 -calm 20 $(LIES_FLAGS)
+lies: kube build ## Play a fleet whose API servers lie to hub manager and agents, one seed a play (LIES_FLAGS='-seed 7 -seeds 1000')
+	go run ./test/lies/cmd/lies $(LIES_FLAGS)
 
 .PHONY: fleets
 fleets: ## Play a million generated fleets against the decisions of the hub (FLEETS_FLAGS='-seed 7 -fleets 10000')

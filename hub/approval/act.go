@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -51,7 +53,10 @@ func (e *stepError) Unwrap() error { return e.err }
 func (r *Reconciler) act(ctx context.Context, f facts, p plan) result {
 	if p.step == stepApprove || p.step == stepReview || p.step == stepSign || p.step == stepVouch {
 		var err error
-		if f.csr, err = r.inFull(ctx, f.csr); err != nil {
+		if f.csr, err = r.inFull(ctx, f.csr); err == nil && f.addon != nil && f.addon.ours {
+			err = r.stillAccepted(ctx, f.addon.cluster)
+		}
+		if err != nil {
 			return result{verdict: p.verdict, err: err}
 		}
 	}
@@ -85,6 +90,20 @@ func (r *Reconciler) inFull(
 			errors.New("it has changed since it was judged"))
 	}
 	return &csr, nil
+}
+
+// stillAccepted returns an error unless the hub accepts the cluster of an add-on now: the cache may be from before a
+// denial. The event of that starts the next pass. Programs of authors may list clusters and not get one.
+func (r *Reconciler) stillAccepted(ctx context.Context, judged *clusterv1.ManagedCluster) error {
+	var live clusterv1.ManagedClusterList
+	if err := r.Live.List(ctx, &live, client.MatchingFields{"metadata.name": judged.Name}); err != nil {
+		return fmt.Errorf("asking whether the hub accepts cluster %s: %w", judged.Name, err)
+	}
+	if !slices.ContainsFunc(live.Items, func(c clusterv1.ManagedCluster) bool { return isAccepted(&c) }) {
+		return apierrors.NewConflict(clusterv1.Resource("managedclusters"), judged.Name,
+			errors.New("the hub does not accept the cluster any more"))
+	}
+	return nil
 }
 
 // review creates an access review for the renewal and approves the request if it is allowed.

@@ -73,7 +73,7 @@ func decide(f facts) plan {
 	case f.unknown != nil:
 		return decideUnknown(f)
 	case f.addon == nil && f.stage == stageOpen:
-		return decideVerdict(csrs.JudgeCluster(f.csr, f.trust, f.joined))
+		return decideCluster(f)
 	case f.addon == nil:
 		return plan{}
 	case !f.addon.ours:
@@ -191,6 +191,18 @@ func decideUnknown(f facts) plan {
 	return plan{outcome: reconcile.FromError(f.unknown)}
 }
 
+// decideCluster judges an open request of a cluster. Nobody renews the credential of one that the hub does not accept.
+// The cache may miss that it did not for a while, so the request is judged again later.
+func decideCluster(f facts) plan {
+	v := csrs.JudgeCluster(f.csr, f.trust, f.joined)
+	if v.Decision != csrs.DecisionReview || f.accepted {
+		return decideVerdict(v)
+	}
+	p := decideVerdict(v.Reviewed(false))
+	p.outcome = reconcile.Waiting(nextRetry(f.csr.CreationTimestamp.Time, f.now))
+	return p
+}
+
 // decideVerdict turns a verdict on an open request into a plan.
 func decideVerdict(v csrs.Verdict) plan {
 	switch v.Decision {
@@ -234,7 +246,7 @@ func missing(f facts) *note {
 	case f.addon.cluster == nil:
 		return &note{true, reasonClusterNotFound, fmt.Sprintf(
 			"Not %s: there is no ManagedCluster %q, which label %s names.", done, cluster, names.LabelClusterName)}
-	case !f.addon.cluster.Spec.HubAcceptsClient:
+	case !isAccepted(f.addon.cluster):
 		return &note{true, reasonClusterNotAccepted, fmt.Sprintf(
 			"Not %s: the hub does not accept cluster %q. Set spec.hubAcceptsClient of the ManagedCluster to true; the "+
 				"request is then judged again.", done, cluster)}

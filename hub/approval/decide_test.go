@@ -159,7 +159,11 @@ func TestDecide(t *testing.T) {
 	}
 	clusterFacts := func(requester string) facts {
 		csr := requestFor(t, csrs.ForCluster("c1", "a"), requester)
-		return facts{now: now, csr: csr, stage: stageOf(csr), trust: csrs.Trust{Users: []string{bootstrap}}}
+		return facts{now: now, csr: csr, stage: stageOf(csr), trust: csrs.Trust{Users: []string{bootstrap}}, accepted: true}
+	}
+	denied := func(f facts) facts {
+		f.accepted = false
+		return f
 	}
 	nothing := func(*addonFacts) {}
 	for name, tc := range map[string]struct {
@@ -169,9 +173,12 @@ func TestDecide(t *testing.T) {
 		warning bool
 		class   reconcile.Class
 	}{
-		"a finished request needs nothing":             {facts: facts{now: now}},
-		"an agent that renews is reviewed":             {facts: clusterFacts(agent), step: stepReview},
+		"a finished request needs nothing": {facts: facts{now: now}},
+		"an agent that renews is reviewed": {facts: clusterFacts(agent), step: stepReview},
+		"an agent that is denied renews nothing": {facts: denied(clusterFacts(agent)),
+			reason: csrs.ReasonRenewalNotAllowed, warning: true, class: reconcile.ClassWaiting},
 		"a trusted bootstrap user is approved":         {facts: clusterFacts(bootstrap), step: stepApprove},
+		"also before the cluster is accepted":          {facts: denied(clusterFacts(bootstrap)), step: stepApprove},
 		"somebody else waits for a person, no warning": {facts: clusterFacts("jane"), reason: csrs.ReasonAwaitingApproval},
 		"another agent is refused with a warning": {facts: clusterFacts(csrs.ClusterUser("c10", "a")),
 			reason: csrs.ReasonRequesterNotTrusted, warning: true},

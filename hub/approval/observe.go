@@ -48,6 +48,8 @@ type facts struct {
 	maxLifetime time.Duration
 	// joined reports whether the cluster of the request has joined before; read only for requests of clusters.
 	joined bool
+	// accepted reports whether the hub accepts that cluster now; read with joined.
+	accepted bool
 
 	// addon is set for a request of an add-on.
 	addon *addonFacts
@@ -84,19 +86,28 @@ func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 	case addonLabel && f.stage != stageFinished:
 		f.addon, f.unknown = r.observeAddon(ctx, &csr, f.stage)
 	case f.stage == stageOpen:
-		f.joined, f.unknown = r.observeJoined(ctx, &csr)
+		f.joined, f.accepted, f.unknown = r.observeCluster(ctx, &csr)
 	}
 	return f, nil
 }
 
-// observeJoined reports whether the cluster of a request has joined before. It asks the API server: a cache that is
-// behind would let a joined cluster have a first credential once more.
-func (r *Reconciler) observeJoined(
+// observeCluster reports whether the cluster of a request has joined before, and whether the hub accepts it. It asks
+// the API server: a cache that is behind would let a joined cluster have a first credential once more, and a cluster
+// that is denied keeps its right to renew until the hub manager has seen that.
+func (r *Reconciler) observeCluster(
 	ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
-) (bool, error) {
+) (joined, accepted bool, err error) {
 	name, _, _ := csrs.Subject(csr)
 	cluster, err := reconcile.Get(ctx, r.Live, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{})
-	return cluster != nil && csrs.HasJoined(cluster), err
+	if cluster == nil {
+		return false, false, err
+	}
+	return csrs.HasJoined(cluster), isAccepted(cluster), err
+}
+
+// isAccepted reports whether the hub accepts a cluster, which may be nil.
+func isAccepted(cluster *clusterv1.ManagedCluster) bool {
+	return cluster != nil && cluster.Spec.HubAcceptsClient
 }
 
 func (r *Reconciler) observeAddon(

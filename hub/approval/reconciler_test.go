@@ -20,6 +20,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -80,7 +81,8 @@ func newReconciler(t *testing.T, objects ...client.Object) (*Reconciler, *writes
 			}
 			return c.Status().Update(ctx, o)
 		},
-	}).WithStatusSubresource(&certificatesv1.CertificateSigningRequest{}).Build()
+	}).WithStatusSubresource(&certificatesv1.CertificateSigningRequest{}).WithIndex(&clusterv1.ManagedCluster{},
+		"metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).Build()
 	return &Reconciler{
 		Client: c, Live: c, Secrets: c, AddOns: addonapi.Client{Client: c}, Agents: addon.Registry{},
 		Trust: csrs.Trust{Users: []string{bootstrap}}, Clock: clocktesting.NewFakePassiveClock(now), Random: rand.Reader, Workers: 1,
@@ -148,11 +150,65 @@ func TestWhatCannotBeReadIsNeverApproved(t *testing.T) {
 
 func TestAReviewThatFailsApprovesNothing(t *testing.T) {
 	csr := requestFor(t, csrs.ForCluster("c1", "a"), csrs.ClusterUser("c1", "a"))
-	r, w := newReconciler(t, csr)
+	r, w := newReconciler(t, csr, accepted())
 	w.failOn = "create other"
 	_, err := r.Reconcile(t.Context(), requestOf(csr))
 	require.ErrorContains(t, err, "reviewing the access of "+csr.Spec.Username)
 	assert.Equal(t, map[string]int{"create other": 1}, w.sent)
+}
+
+// late is a cache that is behind: its clusters are all accepted.
+type late struct{ client.Client }
+
+func (c late) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	err := c.Client.Get(ctx, key, o, opts...)
+	if cluster, is := o.(*clusterv1.ManagedCluster); is {
+		cluster.Spec.HubAcceptsClient = true
+	}
+	return err
+}
+
+// anyAgent is an agent of which nothing is asked.
+type anyAgent = addon.Agent
+
+// approving is an agent that registers as everybody does.
+type approving struct{ anyAgent }
+
+func (approving) Agent(context.Context, string) (addon.Agent, bool, error) {
+	return approving{}, true, nil
+}
+
+func (approving) Resolve(context.Context, addon.Request) (addon.Resolved, error) {
+	return addon.Resolved{Registrations: []addonv1beta1.RegistrationConfig{kube()}}, nil
+}
+
+// unconfigured configures nothing.
+type unconfigured struct{ addon.Configurer }
+
+func (unconfigured) Configure(context.Context, *addonv1beta1.ManagedClusterAddOn) (addon.Configuration, error) {
+	return addon.Configuration{}, nil
+}
+
+// Shows: registration/cluster-request-judged, invariants/lies-approve-nothing
+func TestARequestOfADeniedClusterIsNotApprovedFromACacheThatIsBehind(t *testing.T) {
+	agent := csrs.ClusterUser("c1", "a")
+	for name, csr := range map[string]*certificatesv1.CertificateSigningRequest{
+		"of the cluster": requestFor(t, csrs.ForCluster("c1", "a"), agent), "of an add-on": addonRequest(t, kube(), agent),
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := accepted()
+			cluster.Spec.HubAcceptsClient = false
+			addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "hello"}}
+			r, w := newReconciler(t, csr, cluster, addOn)
+			r.Client, r.Agents, r.Configurer = late{r.Client}, approving{}, unconfigured{}
+			_, err := r.Reconcile(t.Context(), requestOf(csr))
+			require.NoError(t, err)
+			assert.Zero(t, w.sent["create other"], "nobody reviews what is refused anyway")
+			var now certificatesv1.CertificateSigningRequest
+			require.NoError(t, r.Live.Get(t.Context(), client.ObjectKeyFromObject(csr), &now))
+			assert.Equal(t, stageOpen, stageOf(&now))
+		})
+	}
 }
 
 func TestAnApprovalChangesNoObjectOfTheCache(t *testing.T) {

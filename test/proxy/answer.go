@@ -65,8 +65,14 @@ func (l *lying) RoundTrip(r *http.Request) (*http.Response, error) {
 	if query.Get("sendInitialEvents") != "" {
 		return a.refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "lists are not streamed here"), nil
 	}
+	if away := l.unreached(a); away != nil {
+		return away, nil
+	}
 	if refusal := l.refuses(a); refusal != nil {
 		return refusal, nil
+	}
+	if a.lies.Stall > 0 && !isWatch(r) && hits(a.random, a.lies.Stall) {
+		return nil, l.stall(a)
 	}
 	lost := writes(r) && hits(a.random, a.lies.Lose)
 	if r.Method == http.MethodGet && !isWatch(r) && query.Get("continue") == "" {
@@ -74,11 +80,15 @@ func (l *lying) RoundTrip(r *http.Request) (*http.Response, error) {
 		if old := l.stale(a); old != nil {
 			return old, nil
 		}
+		if earlier := l.earlier(a); earlier != nil {
+			return earlier, nil
+		}
 	}
 	response, err := l.to.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
+	l.note(r, response.StatusCode, a.client)
 	if lost {
 		l.tell("lose")
 		return nil, errors.Join(errLost, response.Body.Close())
@@ -151,6 +161,17 @@ func (l *Liar) refuses(a *asked) *http.Response {
 	}
 	return a.refuse(
 		http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "the API server is overloaded")
+}
+
+// unreached returns the answer of a proxy that does not reach the API server; nil means that it does.
+func (l *Liar) unreached(a *asked) *http.Response {
+	if a.lies.Away == 0 || !hits(a.random, a.lies.Away) {
+		return nil
+	}
+	l.tell("away")
+	response := a.respond(http.StatusServiceUnavailable, "text/plain", []byte("no healthy upstream\n"))
+	response.Header.Set("Date", time.Now().Add(a.lies.Astray).UTC().Format(http.TimeFormat))
+	return response
 }
 
 // refuse returns an error as that of an API server.

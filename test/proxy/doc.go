@@ -20,6 +20,14 @@
 //     has passed or the lies end.
 //   - Cut: a watch ends without a word.
 //   - Date: the Date of every answer is off.
+//   - Stall: a request is not answered, as on a connection that is half open; it may have been carried out.
+//   - Behind: a list that may come from a cache comes from a second API server that lags, with the state of the whole
+//     API as it was then, and the watch that follows it is as late as that. Somebody has to tell the versions (Saw).
+//   - Away: a proxy in between answers with 503, because it does not reach the API server, and its clock is off by up
+//     to a month.
+//   - Rate, Delay: all connections together carry so many bytes a second, and each packet comes so late.
+//
+// The last four need a real connection: DrawReal draws them, and Draw does not. The last one is for a Proxy only.
 //
 // Every draw comes from the seed, the user, the request and how often it was sent before, so the same seed lies alike
 // as far as the clients send the same requests. Lists are never streamed; an API server may refuse that.

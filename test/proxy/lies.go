@@ -24,6 +24,23 @@ type Lies struct {
 	LateBy, HangFor time.Duration
 	// Date is by how much the Date of answers is off.
 	Date time.Duration
+
+	// Those that follow need a real connection, and Draw draws none of them.
+
+	// Stall is the share of requests that are not answered: half of them never arrive, half are carried out. Their
+	// connections hang until HangFor has passed.
+	Stall float64
+	// Behind is the share of lists from a cache that come from a second API server, which is BehindBy behind the first.
+	Behind   float64
+	BehindBy time.Duration
+	// Away is the share of requests that a proxy answers with 503, because it does not reach the API server. Astray is by
+	// how much the Date of that is off.
+	Away   float64
+	Astray time.Duration
+	// Rate is how many bytes a second a link carries in each direction, and Delay how late it delivers each packet; the
+	// link is as fast as the machine where Rate is 0.
+	Rate  int
+	Delay time.Duration
 }
 
 // Draw returns lies of a seed: some of all kinds, so that most programs get on, but slowly.
@@ -46,6 +63,29 @@ func Draw(seed uint64) Lies {
 	return lies
 }
 
+// DrawReal returns lies of a seed that need a real connection, besides those of Draw.
+func DrawReal(seed uint64) Lies {
+	lies, random := Draw(seed), rand.New(rand.NewPCG(seed, 2))
+	if random.IntN(2) == 0 {
+		lies.Stall = random.Float64() * 0.05
+	}
+	if random.IntN(2) == 0 {
+		lies.Behind, lies.BehindBy = random.Float64(), time.Duration(1+random.IntN(8))*time.Second
+	}
+	if random.IntN(2) == 0 {
+		lies.Astray = time.Duration(random.IntN(2*astray)-astray) * time.Second
+		lies.Away = 0.1
+	}
+	if random.IntN(3) == 0 {
+		lies.Rate = 10_000 << random.IntN(5)
+		lies.Delay = time.Duration(random.IntN(300)) * time.Millisecond
+	}
+	return lies
+}
+
+// astray is by how many seconds the clock of a proxy may be wrong: a month.
+const astray = 30 * 24 * 3600
+
 // String lists the lies that are told.
 func (l Lies) String() string {
 	var parts []string
@@ -54,7 +94,8 @@ func (l Lies) String() string {
 		share float64
 	}{
 		{"refuse", l.Refuse}, {"lose", l.Lose}, {"stale", l.Stale}, {"late", l.Late}, {"twice", l.Twice},
-		{"expire", l.Expire}, {"hang", l.Hang}, {"cut", l.Cut},
+		{"expire", l.Expire}, {"hang", l.Hang}, {"cut", l.Cut}, {"stall", l.Stall}, {"behind", l.Behind},
+		{"away", l.Away},
 	} {
 		if one.share > 0 {
 			parts = append(parts, fmt.Sprintf("%s %.2f", one.name, one.share))
@@ -62,6 +103,12 @@ func (l Lies) String() string {
 	}
 	if l.Date != 0 {
 		parts = append(parts, fmt.Sprintf("date %s", l.Date))
+	}
+	if l.Astray != 0 {
+		parts = append(parts, fmt.Sprintf("astray %s", l.Astray))
+	}
+	if l.Rate > 0 {
+		parts = append(parts, fmt.Sprintf("slow %d B/s %s", l.Rate, l.Delay))
 	}
 	return fmt.Sprintf("seed %d: %s", l.Seed, strings.Join(parts, ", "))
 }
@@ -76,13 +123,19 @@ type Liar struct {
 	told   map[string]int
 	bursts map[string]int
 	lists  map[string][]answer
+	// seen are the versions of the API server of the last while, behind the lists that come from another one, with the
+	// time at which that has caught up.
+	seen   []version
+	behind map[string]time.Time
+	// wrote are the last requests that wrote.
+	wrote []Write
 }
 
 // NewLiar returns an honest Liar.
 func NewLiar() *Liar {
 	l := &Liar{
 		honest: make(chan struct{}), turn: make(chan struct{}), drawn: map[string]int{}, told: map[string]int{},
-		bursts: map[string]int{}, lists: map[string][]answer{},
+		bursts: map[string]int{}, lists: map[string][]answer{}, behind: map[string]time.Time{},
 	}
 	close(l.honest)
 	return l
@@ -99,6 +152,7 @@ func (l *Liar) Lie(lies Lies) {
 	default:
 	}
 	clear(l.drawn)
+	clear(l.behind)
 	close(l.turn)
 	l.turn = make(chan struct{})
 }
@@ -109,6 +163,7 @@ func (l *Liar) Honest() {
 	defer l.mu.Unlock()
 	l.lies = Lies{}
 	clear(l.bursts)
+	clear(l.behind)
 	select {
 	case <-l.honest:
 	default:

@@ -31,6 +31,8 @@ type Proxy struct {
 
 	// Host is the URL of the proxy.
 	Host string
+	// Link is the way to the proxy, which can be cut.
+	Link *sandbox.Link
 
 	target  *url.URL
 	forward *httputil.ReverseProxy
@@ -83,7 +85,10 @@ func (p *Proxy) serve(plane *sandbox.ControlPlane) error {
 	if err != nil {
 		return fmt.Errorf("listening for the proxy: %w", err)
 	}
-	p.Host = "https://" + listener.Addr().String()
+	if p.Link, err = sandbox.NewLink("https://" + listener.Addr().String()); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	p.Host = p.Link.Host
 	p.server = &http.Server{
 		Handler: p.forward, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0),
 		TLSConfig: &tls.Config{
@@ -98,9 +103,25 @@ func (p *Proxy) serve(plane *sandbox.ControlPlane) error {
 	return nil
 }
 
+// Lie lets the proxy lie from now on.
+func (p *Proxy) Lie(lies Lies) {
+	p.Link.Slow(lies.Rate, lies.Delay)
+	if lies.Rate > 0 {
+		p.tell("slow")
+	}
+	p.Liar.Lie(lies)
+}
+
+// Honest lets the proxy say the truth from now on.
+func (p *Proxy) Honest() {
+	p.Link.Slow(0, 0)
+	p.Liar.Honest()
+}
+
 // Close ends the proxy and all connections.
 func (p *Proxy) Close() error {
 	p.Honest()
+	p.Link.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
 	err := p.server.Shutdown(ctx)

@@ -56,6 +56,9 @@ func (a *asked) write() script {
 // stream returns the events of a watch as the client is to see them.
 func (l *Liar) stream(ctx context.Context, events io.ReadCloser, a *asked) io.ReadCloser {
 	s := a.write()
+	if late := l.lag(a); late > s.late {
+		s.late, s.lied = late, true
+	}
 	ended := context.AfterFunc(ctx, func() { _ = events.Close() })
 	go func() {
 		select {

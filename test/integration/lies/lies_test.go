@@ -21,6 +21,7 @@ import (
 
 	"github.com/spokelet/spokelet/test/proxy"
 	"github.com/spokelet/spokelet/test/sandbox"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 const patience = 20 * time.Second
@@ -115,6 +116,72 @@ func TestTheProxyLies(t *testing.T) {
 		assert.Equal(t, before+1, count(t, metav1.ListOptions{}), "the newest state is asked for")
 	})
 
+	t.Run("shows an earlier state, as a second API server that is behind", func(t *testing.T) {
+		before, err := configMaps.List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		p.Saw(before.ResourceVersion)
+		_, err = make1(t, "newer")
+		require.NoError(t, err)
+		p.Lie(proxy.Lies{Seed: 1, Behind: 1, BehindBy: time.Nanosecond})
+		defer p.Honest()
+		earlier, err := configMaps.List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+		require.NoError(t, err)
+		assert.Equal(t, before.ResourceVersion, earlier.ResourceVersion)
+		assert.Len(t, earlier.Items, len(before.Items))
+		now, err := configMaps.List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		assert.Len(t, now.Items, len(before.Items)+1, "the newest state is asked for")
+		least := metav1.ListOptions{ResourceVersion: now.ResourceVersion}
+		assert.Len(t, listed(t, jane, least), len(before.Items)+1, "one that is behind waits until it has that version")
+	})
+
+	t.Run("leaves requests without an answer, of which some were carried out", func(t *testing.T) {
+		p.Lie(proxy.Lies{Seed: 1, Stall: 1, HangFor: time.Millisecond})
+		for i := range made {
+			_, err := make1(t, fmt.Sprintf("stalled-%d", i))
+			require.Error(t, err)
+		}
+		p.Honest()
+		done := 0
+		for i := range made {
+			if _, err := configMaps.Get(t.Context(), fmt.Sprintf("stalled-%d", i), metav1.GetOptions{}); err == nil {
+				done++
+			}
+		}
+		assert.Positive(t, done)
+		assert.Less(t, done, made)
+	})
+
+	t.Run("sends a wrong Date with 503 as a proxy", func(t *testing.T) {
+		p.Lie(proxy.Lies{Seed: 1, Away: 0.5, Refuse: 1, Astray: -24 * time.Hour})
+		defer p.Honest()
+		transport, err := rest.TransportFor(config)
+		require.NoError(t, err)
+		suite.Eventually(t, suite.True("there must be a 503", func() bool {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.Host+"/api/v1/namespaces", nil)
+			require.NoError(t, err)
+			response, err := transport.RoundTrip(request)
+			require.NoError(t, err)
+			defer func() { _ = response.Body.Close() }()
+			date, err := http.ParseTime(response.Header.Get("Date"))
+			require.NoError(t, err)
+			away := time.Since(date) > time.Hour
+			if away {
+				assert.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
+			}
+			return away
+		}))
+	})
+
+	t.Run("is slow", func(t *testing.T) {
+		const delay = 100 * time.Millisecond
+		p.Lie(proxy.Lies{Seed: 1, Rate: 20_000, Delay: delay})
+		defer p.Honest()
+		began := time.Now()
+		count(t, metav1.ListOptions{})
+		assert.Greater(t, time.Since(began), 2*delay)
+	})
+
 	for name, c := range map[string]struct {
 		lies proxy.Lies
 		// most is how many events are shown at most, all whether all of these are.
@@ -162,6 +229,14 @@ func TestTheProxyLies(t *testing.T) {
 			}
 		})
 	}
+}
+
+// listed lists ConfigMaps.
+func listed(t *testing.T, client kubernetes.Interface, options metav1.ListOptions) []corev1.ConfigMap {
+	t.Helper()
+	list, err := client.CoreV1().ConfigMaps("default").List(t.Context(), options)
+	require.NoError(t, err)
+	return list.Items
 }
 
 // made is how many ConfigMaps are made while a watch is open: more than any lie lets through.

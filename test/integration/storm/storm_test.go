@@ -40,7 +40,7 @@ func TestHubAndClusterAgreeAfterAStorm(t *testing.T) {
 	assert.Less(t, report.Doubts, report.Edits/10, "timing decided next to nothing")
 }
 
-// TestHubAndClusterAgreeWhenAPIServersLied is the short form of "make lies".
+// TestHubAndClusterAgreeWhenAPIServersLied is the short form of "make storm" with the flag -lies.
 //
 // Shows: invariants/works-agree, invariants/nothing-taken, invariants/nothing-left
 func TestHubAndClusterAgreeWhenAPIServersLied(t *testing.T) {

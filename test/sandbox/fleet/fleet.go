@@ -94,6 +94,8 @@ type Cluster struct {
 	Client client.Client
 	// Host is the URL where the agent reaches the cluster; empty is that of the control plane.
 	Host string
+	// HubHost is the URL where its agent and add-ons reach the hub; empty is the link of the fleet, or the control plane.
+	HubHost string
 	// Agent is the process of our agent; nil until StartAgent.
 	Agent *sandbox.Process
 }

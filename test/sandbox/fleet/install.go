@@ -140,6 +140,9 @@ func (f *Fleet) Bootstrap(ctx context.Context, cluster string) (string, error) {
 	if f.Link != nil {
 		bootstrap.Host = f.Link.Host
 	}
+	if c := f.clusters[cluster]; c != nil && c.HubHost != "" {
+		bootstrap.Host = c.HubHost
+	}
 	return f.Kubeconfig(f.Hub, bootstrap, cluster+"-bootstrap")
 }
 

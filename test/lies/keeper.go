@@ -1,0 +1,65 @@
+package lies
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/spokelet/spokelet/test/sandbox"
+)
+
+const (
+	// keepEvery is how often the kubelet looks whether programs run.
+	keepEvery = time.Second
+	// recovers is how long after the lies a program may end because of them.
+	recovers = 15 * time.Second
+)
+
+// keeper plays the kubelets of our own programs: one that ended is started again. It may end when it starts while its
+// API server lies.
+type keeper struct {
+	mu sync.Mutex
+	// honest is since when all say the truth; zero while they do not.
+	honest time.Time
+	again  int
+}
+
+// restart kills a program and starts it again after a pause.
+func (k *keeper) restart(ctx context.Context, program *sandbox.Process, after time.Duration) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	program.Kill()
+	pause(ctx, after)
+	return program.Start()
+}
+
+// keep starts programs again that ended.
+func (k *keeper) keep(ctx context.Context, programs func() []*sandbox.Process, ended func(error)) {
+	for pause(ctx, keepEvery) {
+		k.mu.Lock()
+		for _, program := range programs() {
+			err := program.Exited()
+			if err == nil {
+				continue
+			}
+			k.again++
+			if !k.honest.IsZero() && time.Since(k.honest) > recovers {
+				ended(err)
+			}
+			if failed := program.Start(); failed != nil {
+				ended(errors.Join(err, failed))
+			}
+		}
+		k.mu.Unlock()
+	}
+}
+
+// says notes whether all say the truth.
+func (k *keeper) says(truth bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.honest = (time.Time{}); truth {
+		k.honest = time.Now()
+	}
+}
