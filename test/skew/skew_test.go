@@ -60,6 +60,12 @@ func TestParseLine(t *testing.T) {
 	}
 }
 
+func TestOnlyOurWorktreesAreForgotten(t *testing.T) {
+	assert.Equal(t, []string{"/tmp/spokelet-skew-12/source"}, ours("worktree /home/jane/spokelet\nHEAD abc\n\n"+
+		"worktree /tmp/spokelet-skew-12/source\nHEAD def\ndetached\nprunable gitdir file points to a place that is gone\n\n"+
+		"worktree /tmp/other/source\nHEAD def\ndetached\n"))
+}
+
 // TestNeededAreTheFlagsOfAFleet fails when package fleet sets a flag that a base is not asked for.
 func TestNeededAreTheFlagsOfAFleet(t *testing.T) {
 	code, err := os.ReadFile(filepath.Join("..", "sandbox", "fleet", "install.go"))

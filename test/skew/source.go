@@ -129,10 +129,12 @@ func (r Repository) Build(ctx context.Context, c Commit, dir string) (release fl
 	source := filepath.Join(dir, "source")
 	defer func() {
 		// Also after an interrupt, or nobody would.
-		_, failed := r.git(context.WithoutCancel(ctx), "worktree", "remove", "--force", source)
-		err = errors.Join(err, failed)
+		err = errors.Join(err, r.remove(context.WithoutCancel(ctx), source))
 	}()
-	if _, err := r.git(ctx, "worktree", "add", "--detach", source, c.Hash); err != nil {
+	if err := r.forget(ctx); err != nil {
+		return fleet.Release{}, err
+	}
+	if _, err := r.git(ctx, "worktree", "add", "--quiet", "--detach", source, c.Hash); err != nil {
 		return fleet.Release{}, err
 	}
 	printer := filepath.Join(source, "cmd", "shipped")
@@ -158,6 +160,45 @@ func (r Repository) Build(ctx context.Context, c Commit, dir string) (release fl
 		return fleet.Release{}, fmt.Errorf("reading what %s ships: %w", c, err)
 	}
 	return release, nil
+}
+
+// DirPrefix is how the folders begin that Build is called with.
+const DirPrefix = "spokelet-skew-"
+
+// forget removes what the repository still knows of worktrees of runs that were killed and whose folder is gone.
+func (r Repository) forget(ctx context.Context) error {
+	list, err := r.git(ctx, "worktree", "list", "--porcelain")
+	if err != nil {
+		return err
+	}
+	for _, path := range ours(list) {
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err := r.remove(ctx, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove removes a worktree: by force, because it has another file, and twice, because one that git was interrupted in
+// making is locked.
+func (r Repository) remove(ctx context.Context, path string) error {
+	_, err := r.git(ctx, "worktree", "remove", "--force", "--force", path)
+	return err
+}
+
+// ours returns the worktrees of this package in a list of git.
+func ours(list string) []string {
+	var paths []string
+	for line := range strings.Lines(list) {
+		path, found := strings.CutPrefix(strings.TrimSpace(line), "worktree ")
+		if found && strings.HasPrefix(filepath.Base(filepath.Dir(path)), DirPrefix) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
 }
 
 // output runs a command and returns what it printed; an error has what it said.

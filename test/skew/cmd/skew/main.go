@@ -47,7 +47,7 @@ func run() error {
 	if options.New, err = fleet.Present(*binaries); err != nil {
 		return err
 	}
-	built, err := os.MkdirTemp("", "spokelet-skew-")
+	built, err := os.MkdirTemp("", skew.DirPrefix)
 	if err != nil {
 		return fmt.Errorf("making a directory for the other version: %w", err)
 	}
