@@ -80,6 +80,10 @@ LIES_FLAGS ?=
 DAY_FLAGS ?= -clusters 100 -addons 3 -lasts 24h -per-hour 120
 # Further flags for the fleets.
 FLEETS_FLAGS ?=
+# The other version of "make skew", a commit; empty is the newest that is at least a week old, else the oldest usable one.
+SKEW_BASE ?=
+# Further flags for it.
+SKEW_FLAGS ?=
 # Further flags for the deaths of the hub manager.
 HUBCRASH_FLAGS ?=
 # Packages whose operators "make mutate" changes, and further flags for it.
@@ -243,6 +247,10 @@ report: kube build ## Play the short forms of all these and the benchmarks, and 
 .PHONY: hubcrash
 hubcrash: kube ## Kill the hub manager at every write of the life of an add-on, in both ways; half an hour
 	go test ./test/integration/hubcrash -count 1 -timeout 3h -v -all $(HUBCRASH_FLAGS)
+
+.PHONY: skew
+skew: kube build ## Play this version beside an older one, an upgrade and the way back (SKEW_BASE=commit SKEW_FLAGS='-v')
+	go run ./test/skew/cmd/skew -base '$(SKEW_BASE)' $(SKEW_FLAGS)
 
 .PHONY: sandbox
 sandbox: kube ## Start bare control planes and print their kubeconfigs (CLUSTERS=hub,cluster1)

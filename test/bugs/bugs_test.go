@@ -16,10 +16,6 @@ func TestEachBugCanBePutBack(t *testing.T) {
 	all, err := Read("list")
 	require.NoError(t, err)
 	require.NotEmpty(t, all)
-	programs := map[string]bool{}
-	for _, p := range Programs() {
-		programs[p.Name] = true
-	}
 	for _, bug := range all {
 		files, err := bug.Apply("../..")
 		require.NoError(t, err)
@@ -29,7 +25,8 @@ func TestEachBugCanBePutBack(t *testing.T) {
 			assert.NotEqual(t, string(now), content, "bug %s changes %s", bug.Name, file)
 		}
 		for _, name := range bug.Play {
-			assert.True(t, programs[name], "bug %s: there is no program %q", bug.Name, name)
+			_, err := ProgramOf(name)
+			assert.NoError(t, err, "bug %s", bug.Name)
 		}
 	}
 }
@@ -49,6 +46,16 @@ x
 y
 >>>>>>>
 `
+
+func TestAProgramMayHaveASeed(t *testing.T) {
+	program, err := ProgramOf("day:7")
+	require.NoError(t, err)
+	assert.Equal(t, [][]string{day("7")}, program.runs)
+	for _, name := range []string{"night", "games:7"} {
+		_, err := ProgramOf(name)
+		require.ErrorContains(t, err, "no program", name)
+	}
+}
 
 func TestABugHasEdits(t *testing.T) {
 	bug, err := parse("one", example)

@@ -1,6 +1,11 @@
 package bugs
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
 
 // Program is what can notice a bug: a test, or several.
 type Program struct {
@@ -46,4 +51,23 @@ func Programs() []Program {
 		},
 		{Name: "own", What: "tests of the package that has the bug", runs: [][]string{nil}, most: 15 * time.Minute},
 	}
+}
+
+// ProgramOf returns the program of a name. "day:7" is a day with that seed alone, for a bug that few histories show.
+func ProgramOf(name string) (Program, error) {
+	name, seed, seeded := strings.Cut(name, ":")
+	i := slices.IndexFunc(Programs(), func(p Program) bool { return p.Name == name })
+	if i < 0 || (seeded && name != "day") {
+		return Program{}, fmt.Errorf("there is no program %q", name)
+	}
+	program := Programs()[i]
+	if seeded {
+		program.runs = [][]string{day(seed)}
+	}
+	return program, nil
+}
+
+// day is a day with a seed.
+func day(seed string) []string {
+	return []string{"-run", "^TestADayOfAFleet$", "-args", "-seed", seed, "-per-hour", "120"}
 }

@@ -6,6 +6,7 @@ package undecodable_test
 import (
 	"bytes"
 	_ "embed"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -34,9 +35,20 @@ func TestMain(m *testing.M) {
 		ours.AwaitPolicies(t)
 		definitions, err := suite.DefinitionsOfOCM(t.Context())
 		require.NoError(t, err)
-		theirs = suite.Start(t, sandbox.Options{Name: "undecodable-theirs"}, definitions, manifests.Klusterlet(),
-			withoutPolicies(), [][]byte{space})
+		theirs = suite.Start(t, sandbox.Options{Name: "undecodable-theirs"}, withoutFormats(definitions),
+			manifests.Klusterlet(), withoutPolicies(), [][]byte{space})
 	})
+}
+
+// withoutFormats returns definitions as API servers before 1.37 read them. Those ignore that a number has 32 bits, and what
+// they stored stays when they are upgraded.
+func withoutFormats(definitions [][]byte) [][]byte {
+	format := regexp.MustCompile(`(?m)^ *format: int32\n`)
+	var all [][]byte
+	for _, definition := range definitions {
+		all = append(all, format.ReplaceAll(definition, nil))
+	}
+	return all
 }
 
 // withoutPolicies returns what the hub manager needs but for policies.

@@ -26,8 +26,8 @@ func TestAnObjectThatWasReplacedIsNotWrittenForItsExecutor(t *testing.T) {
 	}{
 		"its roleRef is ignored":            {forced(paths(".roleRef")), escalation},
 		"its roleRef is ignored on changes": {forced(onChange), escalation},
-		"all of it is applied":              {forced(), "cannot change roleRef"},
-		"it is updated":                     {nil, "cannot change roleRef"},
+		"all of it is applied":              {forced(), roleRefRefused},
+		"it is updated":                     {nil, roleRefRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -87,7 +87,7 @@ func TestADryRunCountsForTheObjectThatItWasMadeOn(t *testing.T) {
 			existing:    func(e *rightsEnv) client.Object { return e.clusterBinding("admin", e.harmless, nil) },
 			wanted:      func(e *rightsEnv) client.Object { return e.clusterBinding("work", e.harmless, somebody()) },
 			replacement: func(e *rightsEnv) client.Object { return e.clusterBinding("admin", "cluster-admin", root()) },
-			message:     "cannot change roleRef",
+			message:     roleRefRefused,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

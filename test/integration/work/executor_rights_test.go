@@ -205,7 +205,7 @@ func attacks() map[string]attack {
 		"the roleRef is ignored by a jq expression": {clusterBindings, forced(workv1.IgnoreField{
 			Condition: workv1.IgnoreFieldsConditionOnSpokePresent, JQPathExpressions: []string{".roleRef"},
 		}), escalation},
-		"the roleRef is ignored once it was applied": {clusterBindings, forced(onChange), "cannot change roleRef"},
+		"the roleRef is ignored once it was applied": {clusterBindings, forced(onChange), roleRefRefused},
 		"only the labels of a ClusterRoleBinding are written": {
 			clusterBindings, forced(paths(".roleRef", ".subjects")), escalation,
 		},
@@ -234,14 +234,14 @@ func attacks() map[string]attack {
 		"an update says the rules of a Role": {func(e *rightsEnv) objects {
 			return objects{e.namespacedRole("admin", all), e.namespacedRole("work", all)}
 		}, nil, escalation},
-		"an update says another roleRef": {clusterBindings, nil, "cannot change roleRef"},
+		"an update says another roleRef": {clusterBindings, nil, roleRefRefused},
 		"an update says the roleRef of the object": {func(e *rightsEnv) objects {
 			return objects{e.clusterBinding("admin", admin, root()), e.clusterBinding("work", admin, somebody())}
 		}, nil, escalation},
 		"an object that is only created says the roleRef of the object": {func(e *rightsEnv) objects {
 			return objects{e.clusterBinding("admin", admin, root()), e.clusterBinding("work", admin, somebody())}
 		}, &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeCreateOnly}, escalation},
-		"the whole manifest is applied by force": {clusterBindings, forced(), "cannot change roleRef"},
+		"the whole manifest is applied by force": {clusterBindings, forced(), roleRefRefused},
 	}
 }
 

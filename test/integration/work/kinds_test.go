@@ -324,7 +324,7 @@ func TestRefusedRoleRefHasItsGenerations(t *testing.T) {
 		e.is(w, workv1.WorkAvailable, metav1.ConditionTrue)
 		failed := manifestCondition(w, 0, workv1.ManifestApplied)
 		assert.Equal(t, w.Generation, failed.ObservedGeneration)
-		assert.Contains(t, failed.Message, "cannot change roleRef")
+		assert.Contains(t, failed.Message, roleRefRefused)
 	}
 	e.edit(w, func(w *workv1.ManifestWork) { w.Spec.Workload.Manifests = binding("one") })
 	e.settled(w)

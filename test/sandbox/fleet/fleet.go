@@ -78,7 +78,9 @@ type Fleet struct {
 	janitor  *sandbox.Janitor
 	clusters map[string]*Cluster
 	manager  *sandbox.Process
-	webhook  webhookServing
+	// health is the port where the hub manager says that it is ready.
+	health  int
+	webhook webhookServing
 
 	mu        sync.Mutex
 	processes []*sandbox.Process
@@ -149,7 +151,7 @@ func (f *Fleet) startControlPlanes(ctx context.Context) error {
 		group.Go(func() error {
 			options := sandbox.Options{
 				Name: name, Dir: filepath.Join(f.dir, name), Assets: f.opts.Assets, Audit: f.opts.Audit,
-				Admission: f.opts.Admission, FrontProxy: f.opts.FrontProxy, Log: f.opts.Log,
+				Managed: i > 0, Admission: f.opts.Admission, FrontProxy: f.opts.FrontProxy, Log: f.opts.Log,
 			}
 			if i == 0 {
 				options.SigningDuration = f.opts.SigningDuration

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
-	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/sandbox"
 )
 
@@ -33,7 +32,16 @@ type webhookServing struct {
 // InstallHub applies what manifests/ ships for the hub, and starts the hub manager with it: it installs the CRDs and
 // serves their conversion. It returns when the hub manager says that it is ready.
 func (f *Fleet) InstallHub(ctx context.Context, note func(string), extraArgs ...string) error {
-	if err := f.Hub.Apply(ctx, manifests.Hub()...); err != nil {
+	present, err := Present(f.binaries)
+	if err != nil {
+		return err
+	}
+	return f.InstallHubOf(ctx, present, note, extraArgs...)
+}
+
+// InstallHubOf is InstallHub with what another version ships.
+func (f *Fleet) InstallHubOf(ctx context.Context, release Release, note func(string), extraArgs ...string) error {
+	if err := f.Hub.Apply(ctx, release.Hub...); err != nil {
 		return fmt.Errorf("applying the manifests of the hub: %w", err)
 	}
 	if err := f.serveWebhook(); err != nil {
@@ -54,8 +62,8 @@ func (f *Fleet) InstallHub(ctx context.Context, note func(string), extraArgs ...
 	if err != nil {
 		return err
 	}
-	health := ports[0]
-	f.manager = f.process("hub manager", "spokelet-hub", append([]string{
+	f.health = ports[0]
+	f.manager = f.process("hub manager", filepath.Join(release.Binaries, "spokelet-hub"), append([]string{
 		"--kubeconfig=" + kubeconfig,
 		"--install-crds",
 		"--leader-elect=false",
@@ -65,13 +73,18 @@ func (f *Fleet) InstallHub(ctx context.Context, note func(string), extraArgs ...
 		"--webhook-cert-dir=" + f.webhook.certDir,
 		"--webhook-url=https://127.0.0.1:" + strconv.Itoa(f.webhook.port) + "/convert",
 		"--webhook-ca-file=" + f.webhook.caFile,
-		"--health-probe-bind-address=127.0.0.1:" + strconv.Itoa(health),
+		"--health-probe-bind-address=127.0.0.1:" + strconv.Itoa(f.health),
 	}, extraArgs...)...)
 	if err := f.manager.Start(); err != nil {
 		return err
 	}
+	return f.awaitHub(ctx, note)
+}
+
+// awaitHub waits until the hub manager says that it is ready, and its webhook answers.
+func (f *Fleet) awaitHub(ctx context.Context, note func(string)) error {
 	return Wait(ctx, "the hub manager to be ready", note, func(ctx context.Context) error {
-		if err := ready(ctx, health, f.manager); err != nil {
+		if err := ready(ctx, f.health, f.manager); err != nil {
 			return err
 		}
 		return f.webhookAnswers(ctx)
@@ -100,11 +113,17 @@ func (f *Fleet) webhookAnswers(ctx context.Context) error {
 // StartAgent applies what manifests/ ships for a managed cluster and starts our agent for it, with a bootstrap
 // kubeconfig for the hub and a token of the agent's ServiceAccount for its own cluster.
 func (f *Fleet) StartAgent(ctx context.Context, cluster *Cluster, extraArgs ...string) error {
-	if err := cluster.ControlPlane.Apply(ctx, manifests.SpokeCRDs()...); err != nil {
-		return fmt.Errorf("applying the CRDs of cluster %s: %w", cluster.Name, err)
+	present, err := Present(f.binaries)
+	if err != nil {
+		return err
 	}
-	if err := cluster.ControlPlane.Apply(ctx, manifests.Klusterlet()...); err != nil {
-		return fmt.Errorf("applying the manifests of cluster %s: %w", cluster.Name, err)
+	return f.StartAgentOf(ctx, present, cluster, extraArgs...)
+}
+
+// StartAgentOf is StartAgent with what another version ships.
+func (f *Fleet) StartAgentOf(ctx context.Context, release Release, cluster *Cluster, extraArgs ...string) error {
+	if err := f.prepareCluster(ctx, release, cluster); err != nil {
+		return err
 	}
 	bootstrapPath, err := f.Bootstrap(ctx, cluster.Name)
 	if err != nil {
@@ -121,7 +140,7 @@ func (f *Fleet) StartAgent(ctx context.Context, cluster *Cluster, extraArgs ...s
 	if err != nil {
 		return err
 	}
-	cluster.Agent = f.process("agent of "+cluster.Name, "spokelet", append([]string{
+	cluster.Agent = f.process("agent of "+cluster.Name, filepath.Join(release.Binaries, "spokelet"), append([]string{
 		"--spoke-cluster-name=" + cluster.Name,
 		"--bootstrap-kubeconfig=" + bootstrapPath,
 		"--kubeconfig=" + ownPath,
@@ -165,9 +184,9 @@ func (f *Fleet) Accept(ctx context.Context, name string, labels map[string]strin
 }
 
 // process prepares a program of the fleet; its log is named after it.
-func (f *Fleet) process(name, program string, args ...string) *sandbox.Process {
+func (f *Fleet) process(name, path string, args ...string) *sandbox.Process {
 	p := &sandbox.Process{
-		Name: name, Path: filepath.Join(f.binaries, program), Args: args,
+		Name: name, Path: path, Args: args,
 		LogPath: filepath.Join(f.dir, logName(name)),
 	}
 	f.mu.Lock()

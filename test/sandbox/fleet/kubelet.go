@@ -62,7 +62,7 @@ func (f *Fleet) RunDeployment(
 			args = append(args, paths.Replace(arg))
 		}
 	}
-	process := f.process(deployment.Name+" on "+cluster.Name, program, args...)
+	process := f.process(deployment.Name+" on "+cluster.Name, filepath.Join(f.binaries, program), args...)
 	for _, env := range container.Env {
 		process.Env = append(process.Env, env.Name+"="+paths.Replace(env.Value))
 	}

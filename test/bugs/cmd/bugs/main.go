@@ -92,11 +92,11 @@ func chosen(names string, bug bugs.Bug) ([]bugs.Program, error) {
 	}
 	var programs []bugs.Program
 	for _, name := range wanted {
-		i := slices.IndexFunc(bugs.Programs(), func(p bugs.Program) bool { return p.Name == name })
-		if i < 0 {
-			return nil, fmt.Errorf("bug %s: there is no program %q", bug.Name, name)
+		program, err := bugs.ProgramOf(name)
+		if err != nil {
+			return nil, fmt.Errorf("bug %s: %w", bug.Name, err)
 		}
-		programs = append(programs, bugs.Programs()[i])
+		programs = append(programs, program)
 	}
 	return programs, nil
 }
