@@ -80,7 +80,7 @@ func (p *play) begin() error {
 	for i := range p.options.AddOns {
 		name := addOnName(i)
 		p.images[name] = "v0"
-		if err := create(p.ctx, p.admin, addOnObjects(name, "v0")...); err != nil {
+		if err := create(p.ctx, p.admin, template(name, "v0"), placementOf(name)); err != nil {
 			return err
 		}
 	}
@@ -112,6 +112,13 @@ func (p *play) begin() error {
 				cluster.Labels[canaryLabel] = "yes"
 			}
 		}); err != nil {
+			return err
+		}
+	}
+	// The definitions come last, so that it is decided who gets what first.
+	time.Sleep(2 * settled)
+	for addOn := range p.images {
+		if err := create(p.ctx, p.admin, definitionOf(addOn)); err != nil {
 			return err
 		}
 	}

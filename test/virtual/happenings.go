@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
@@ -223,15 +222,12 @@ func (p *play) replacePlacement() {
 	if kindOf(addOn) == counted {
 		return // another Placement may choose other clusters
 	}
-	for _, object := range addOnObjects(addOn, "") {
-		if placement, ok := object.(*clusterv1beta1.Placement); ok {
-			if err := p.admin.Delete(p.ctx, placement.DeepCopy()); err != nil {
-				p.judge.violated("deleting the Placement of %s: %v", addOn, err)
-			}
-			if err := p.admin.Create(p.ctx, placement); err != nil {
-				p.judge.violated("creating the Placement of %s again: %v", addOn, err)
-			}
-		}
+	placement := placementOf(addOn)
+	if err := p.admin.Delete(p.ctx, placement.DeepCopy()); err != nil {
+		p.judge.violated("deleting the Placement of %s: %v", addOn, err)
+	}
+	if err := p.admin.Create(p.ctx, placement); err != nil {
+		p.judge.violated("creating the Placement of %s again: %v", addOn, err)
 	}
 }
 

@@ -93,12 +93,8 @@ func (p *play) offer(addOn string) {
 	for _, cluster := range selected {
 		p.judge.wants(one{cluster, addOn}, true)
 	}
-	for _, object := range addOnObjects(addOn, "") {
-		if definition, is := object.(*addonv1alpha1.ClusterManagementAddOn); is {
-			if err := p.admin.Create(p.ctx, definition); err != nil {
-				p.judge.violated("creating the definition of %s again: %v", addOn, err)
-			}
-		}
+	if err := p.admin.Create(p.ctx, definitionOf(addOn)); err != nil {
+		p.judge.violated("creating the definition of %s again: %v", addOn, err)
 	}
 }
 

@@ -27,6 +27,8 @@ const (
 	noticed = 2 * time.Minute
 	// installed is how long the hub manager may take to install an add-on on a cluster that is selected.
 	installed = 2 * time.Minute
+	// gone is how long the removal of an add-on may take, with a hook and outages.
+	gone = 50 * time.Minute
 	// recovered is how long a cluster may take to be as if nothing had happened, after an outage.
 	recovered = 15 * time.Minute
 	// mostTold is how many violations are kept.
@@ -63,6 +65,8 @@ type judge struct {
 	progress map[one]string
 	// going are the add-ons that are being deleted.
 	going map[one]bool
+	// goingSince is when it was first seen so.
+	goingSince map[one]time.Time
 	// expires is when the certificate of an add-on ends.
 	expires map[one]time.Time
 	// disturbed are the outages of a cluster, one of which follows the other; that of the hub has no name.
@@ -75,7 +79,7 @@ func newJudge(w *World) *judge {
 		world: w, wanted: map[one]time.Time{}, unwanted: map[one]time.Time{}, unlabelled: map[one]bool{},
 		image: map[one]string{}, next: map[one]string{}, since: map[one]time.Time{},
 		reached: map[one]time.Time{}, fell: map[one]time.Time{}, progress: map[one]string{},
-		going: map[one]bool{}, expires: map[one]time.Time{}, disturbed: map[string]span{},
+		going: map[one]bool{}, goingSince: map[one]time.Time{}, expires: map[one]time.Time{}, disturbed: map[string]span{},
 		counts: map[string]int{},
 	}
 }
@@ -234,8 +238,9 @@ func (j *judge) addOn(kind watch.EventType, a *addonv1alpha1.ManagedClusterAddOn
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	o := one{a.Namespace, a.Name}
-	gone := kind == watch.Deleted // one without finalizers goes at once
-	if gone && j.going[o] {
+	isGone := kind == watch.Deleted // one without finalizers goes at once
+	if isGone && j.going[o] {
+		delete(j.goingSince, o)
 		// What goes with it on the cluster at this instant may be seen later.
 		time.AfterFunc(time.Second, func() {
 			j.mu.Lock()
@@ -249,9 +254,9 @@ func (j *judge) addOn(kind watch.EventType, a *addonv1alpha1.ManagedClusterAddOn
 		!wanted && !j.unlabelled[o] {
 		j.wanted[o] = time.Now()
 	}
-	if (gone || a.DeletionTimestamp != nil) && !j.going[o] {
-		if !gone {
-			j.going[o] = true
+	if (isGone || a.DeletionTimestamp != nil) && !j.going[o] {
+		if !isGone {
+			j.going[o], j.goingSince[o] = true, time.Now()
 		}
 		j.counts["add-ons removed"]++
 		if j.isWanted(o) && !j.unseen(o) {
@@ -418,6 +423,12 @@ func (j *judge) tick() {
 				j.tell("never-expired: the certificate in Secret %s of %s ended at %s",
 					o.addOn, o.cluster, end.Format(time.TimeOnly))
 				delete(j.expires, o)
+			}
+		}
+		for o, since := range j.goingSince {
+			if now.Sub(since) > gone && j.calm(o.cluster, noticed) {
+				j.tell("removal-ends: the add-on %s of %s is being deleted since %s", o.addOn, o.cluster, since.Format(time.TimeOnly))
+				delete(j.goingSince, o)
 			}
 		}
 		j.mu.Unlock()

@@ -109,6 +109,11 @@ func hubObjects() []client.Object {
 
 // addOnObjects is an add-on: a template, who gets it, and how.
 func addOnObjects(name, image string) []client.Object {
+	return []client.Object{template(name, image), placementOf(name), definitionOf(name)}
+}
+
+// definitionOf is the definition of an add-on.
+func definitionOf(name string) *addonv1alpha1.ClusterManagementAddOn {
 	referent := addonv1alpha1.ConfigReferent{Name: name}
 	supported := []addonv1alpha1.ConfigMeta{{
 		ConfigGroupResource: addonv1alpha1.ConfigGroupResource(confighash.Template()), DefaultConfig: &referent,
@@ -116,19 +121,16 @@ func addOnObjects(name, image string) []client.Object {
 	if isHooked(name) {
 		supported = append(supported, addonv1alpha1.ConfigMeta{ConfigGroupResource: configKind()})
 	}
-	return []client.Object{
-		template(name, image), placementOf(name),
-		&addonv1alpha1.ClusterManagementAddOn{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: addonv1alpha1.ClusterManagementAddOnSpec{
-				SupportedConfigs: supported,
-				InstallStrategy: addonv1alpha1.InstallStrategy{
-					Type: addonv1alpha1.AddonInstallStrategyPlacements,
-					Placements: []addonv1alpha1.PlacementStrategy{{
-						PlacementRef:    addonv1alpha1.PlacementRef{Name: name, Namespace: space},
-						RolloutStrategy: rolloutOf(kindOf(name)),
-					}},
-				},
+	return &addonv1alpha1.ClusterManagementAddOn{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: addonv1alpha1.ClusterManagementAddOnSpec{
+			SupportedConfigs: supported,
+			InstallStrategy: addonv1alpha1.InstallStrategy{
+				Type: addonv1alpha1.AddonInstallStrategyPlacements,
+				Placements: []addonv1alpha1.PlacementStrategy{{
+					PlacementRef:    addonv1alpha1.PlacementRef{Name: name, Namespace: space},
+					RolloutStrategy: rolloutOf(kindOf(name)),
+				}},
 			},
 		},
 	}
