@@ -119,7 +119,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.watch.want(req.Name, withWaited(plan, results)...)
 	r.requests.Await(req, awaited(results)...)
 	publishErr := r.publish(ctx, facts, plan, results)
-	return outcomeOf(ctx, plan, results, removeErr, publishErr).And(facts.lookAtClock(plan)).Settle(facts.now)
+	outcome := outcomeOf(ctx, plan, results, removeErr, publishErr)
+	if outcome.Class() != reconcile.ClassStalled { // A person has to act there, and an event tells that.
+		outcome = outcome.And(facts.lookAtClock(plan))
+	}
+	return outcome.Settle(facts.now)
 }
 
 // SetupWithManager adds the reconciler to mgr.

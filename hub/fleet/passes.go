@@ -3,56 +3,55 @@ package fleet
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
 
 // Passes knows which Placements the placement controller of this process has decided since anything changed that they
 // may depend on. What it has written is in PlacementDecisions; that it could not write, or has not begun, is nowhere
-// else. The zero Passes is ready to use.
+// else. The zero Passes is ready to use, and a nil one notes nothing.
 type Passes struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]passes
 }
 
 // passes count what a Placement waits for, and how much of that was looked at by a pass that came to its end.
-type passes struct{ asked, done uint64 }
+type passes struct {
+	asked, done uint64
+	// since is when the first was asked that no pass has looked at, later the first of those since a pass began; zero when
+	// there is none.
+	since, later time.Time
+}
 
-// Ask notes that a Placement may have to be decided again. A nil Passes notes nothing.
-func (p *Passes) Ask(key types.NamespacedName) {
-	if p == nil {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	of := p.of[key]
-	of.asked++
-	p.put(key, of)
+// Ask notes that a Placement may have to be decided again.
+func (p *Passes) Ask(key types.NamespacedName, now time.Time) {
+	p.change(key, func(of *passes) {
+		of.asked++
+		if of.since.IsZero() {
+			of.since = now
+		}
+		if of.later.IsZero() {
+			of.later = now
+		}
+	})
 }
 
 // Begin returns what End has to know. It comes before the pass reads anything.
-func (p *Passes) Begin(key types.NamespacedName) uint64 {
-	if p == nil {
-		return 0
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	of := p.of[key]
-	of.asked++ // so that a Placement is undecided while it is being decided, and as long as that fails
-	p.put(key, of)
-	return of.asked
+func (p *Passes) Begin(key types.NamespacedName, now time.Time) (begun uint64) {
+	p.change(key, func(of *passes) {
+		of.asked++ // so that a Placement is undecided while it is being decided, and as long as that fails
+		if of.since.IsZero() {
+			of.since = now
+		}
+		begun, of.later = of.asked, time.Time{}
+	})
+	return begun
 }
 
 // End notes that a pass came to its end: all that follows from it is written.
 func (p *Passes) End(key types.NamespacedName, begun uint64) {
-	if p == nil {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	of := p.of[key]
-	of.done = max(of.done, begun)
-	p.put(key, of)
+	p.change(key, func(of *passes) { of.done, of.since = max(of.done, begun), of.later })
 }
 
 // Forget forgets a Placement that is gone.
@@ -65,23 +64,38 @@ func (p *Passes) Forget(key types.NamespacedName) {
 	delete(p.of, key)
 }
 
-func (p *Passes) put(key types.NamespacedName, of passes) {
+func (p *Passes) change(key types.NamespacedName, change func(*passes)) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	of := p.of[key]
+	change(&of)
 	if p.of == nil {
 		p.of = map[types.NamespacedName]passes{}
 	}
 	p.of[key] = of
 }
 
-// Undecided returns why the PlacementDecisions of a Placement may not be those of the present clusters; nil when they
-// are, or when nobody says.
-func (p *Passes) Undecided(key types.NamespacedName) error {
+// Undecided is why the PlacementDecisions of a Placement may not be those of the present clusters.
+type Undecided struct {
+	Why error
+	// Since is when the first change came that no pass has looked at; zero where this process has not decided at all.
+	Since time.Time
+}
+
+// Undecided returns why the PlacementDecisions of a Placement may not be those of the present clusters, and reports
+// whether that is so; it is not where nobody says.
+func (p *Passes) Undecided(key types.NamespacedName) (Undecided, bool) {
 	if p == nil {
-		return nil
+		return Undecided{}, false
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if of := p.of[key]; of.done == 0 || of.done < of.asked {
-		return fmt.Errorf("placement %s is being decided", key)
+	of := p.of[key]
+	if of.done > 0 && of.done >= of.asked {
+		return Undecided{}, false
 	}
-	return nil
+	return Undecided{Why: fmt.Errorf("placement %s is being decided", key), Since: of.since}, true
 }

@@ -51,9 +51,15 @@ func (r *Reconciler) remove(ctx context.Context, f fleetFacts, p removals) error
 	var failed []error
 	var group errgroup.Group
 	group.SetLimit(max(1, r.Workers))
-	for _, c := range p.remove {
+	for i, c := range p.remove {
 		group.Go(func() error {
-			err := r.confirmCluster(ctx, c)
+			var err error
+			if i > 0 { // The first ones were confirmed a moment ago.
+				err = r.still(ctx, f)
+			}
+			if err == nil {
+				err = r.confirmCluster(ctx, c)
+			}
 			if err == nil {
 				err = client.IgnoreNotFound(r.AddOns.DeleteWireAddOn(ctx, c.addon))
 			}

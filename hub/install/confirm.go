@@ -5,8 +5,6 @@ import (
 	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -20,17 +18,28 @@ import (
 // went is installed again. A cache may be behind by minutes, and by more for one kind than for another: an API server
 // that a process finds when it starts may be the one that has seen nothing for a while.
 
-// isOutdated reports whether the cache has a ClusterManagementAddOn that is gone, or another one of that name. The
-// garbage collector deletes its add-ons then, and would do so again and again with those that are installed again.
+// isOutdated reports whether the cache has a ClusterManagementAddOn that is gone or going, or another one of that name.
+// The garbage collector deletes its add-ons then, and would do so again and again with those that are installed again.
 func (r *Reconciler) isOutdated(ctx context.Context, cached client.Object) (bool, error) {
-	live, err := reconcile.Get(ctx, r.Live, client.ObjectKeyFromObject(cached), r.AddOns.WatchedClusterManagementAddOn())
-	return err == nil && (live == nil || live.GetUID() != cached.GetUID()), err
+	live, err := reconcile.Get(ctx, r.Live, client.ObjectKeyFromObject(cached), r.AddOns.MetadataOfClusterManagementAddOn())
+	if apierrors.IsForbidden(err) {
+		return false, nil // The rights of an earlier version do not let us ask.
+	}
+	return err == nil && (live == nil || live.GetUID() != cached.GetUID() || !live.GetDeletionTimestamp().IsZero()), err
 }
 
-// confirm returns an error if the decisions from which removals follow are not those that the API server has.
+// confirm returns an error if the definition and the decisions from which removals follow are not those that the API
+// server has.
 func (r *Reconciler) confirm(ctx context.Context, f fleetFacts, p removals) error {
 	if len(p.remove) == 0 {
 		return nil
+	}
+	live, err := reconcile.Get(ctx, r.Live, client.ObjectKeyFromObject(f.cma), r.AddOns.WatchedClusterManagementAddOn())
+	if err != nil {
+		return err
+	}
+	if live == nil || !sameScope(f.cma, live) {
+		return behindDefinition(f.cma.GetName())
 	}
 	for _, d := range f.placements {
 		if err := r.Placements.Confirm(ctx, r.Live, d); err != nil {
@@ -40,30 +49,37 @@ func (r *Reconciler) confirm(ctx context.Context, f fleetFacts, p removals) erro
 	return nil
 }
 
+// still returns an error if the cache has other decisions by now than those from which removals follow: removing add-ons
+// from thousands of clusters takes minutes, in which somebody may take back what dropped them.
+func (r *Reconciler) still(ctx context.Context, f fleetFacts) error {
+	for _, d := range f.placements {
+		now, err := r.Placements.Decisions(ctx, d.Key)
+		if err != nil {
+			return err
+		}
+		if now != d {
+			return behind(clusterv1.GroupName, "placements", d.Key.String())
+		}
+	}
+	return nil
+}
+
 // confirmCluster returns an error if the cluster from which an add-on is removed is not as the API server has it.
 func (r *Reconciler) confirmCluster(ctx context.Context, c candidate) error {
 	live, err := reconcile.Get(ctx, r.Live, types.NamespacedName{Name: c.cluster}, &clusterv1.ManagedCluster{})
-	if err != nil || sameStanding(live, c.managed) {
+	if err != nil || same(live, c.managed) {
 		return err
 	}
 	return behind(clusterv1.GroupName, "managedclusters", c.cluster)
 }
 
-// sameStanding reports whether two copies of a cluster, nil where it does not exist, are alike in what decides whether
-// it may lose an add-on.
-func sameStanding(a, b *clusterv1.ManagedCluster) bool {
+// same reports whether two copies of a cluster, nil where it does not exist, are one version of it. Our placement decides
+// by its labels, claims and taints as well, from the same cache.
+func same(a, b *clusterv1.ManagedCluster) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	condition := func(c *clusterv1.ManagedCluster) metav1.Condition {
-		found := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
-		if found == nil {
-			return metav1.Condition{}
-		}
-		return metav1.Condition{Status: found.Status, LastTransitionTime: metav1.NewTime(found.LastTransitionTime.UTC())}
-	}
-	return a.UID == b.UID && a.DeletionTimestamp.IsZero() == b.DeletionTimestamp.IsZero() && isDenied(a) == isDenied(b) &&
-		condition(a) == condition(b) && (healthTaint(a) == nil) == (healthTaint(b) == nil)
+	return a.UID == b.UID && a.ResourceVersion == b.ResourceVersion
 }
 
 // behind is a lost race: an object is not as the cache has it, and its event starts the next pass.

@@ -3,6 +3,7 @@ package install
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,7 +37,7 @@ type facts struct {
 	// selected reports whether a placement of the install strategy selects the cluster.
 	selected bool
 	// outdated reports whether cma is gone from the API server, or another one has its name. It is asked for an add-on
-	// that went.
+	// that went, and for one that belongs to another: the garbage collector deletes what belongs to one that is gone.
 	outdated bool
 	// asOCM reports whether all annotations of the cluster about add-ons are copied, see Reconciler.TrustAsOCM.
 	asOCM bool
@@ -64,6 +65,8 @@ func decide(f facts) plan {
 		return plan{}
 	case f.addon != nil && !f.addon.GetDeletionTimestamp().IsZero():
 		return plan{}
+	case f.outdated:
+		return plan{outdated: true, notReady: fmt.Errorf("ClusterManagementAddOn %s was deleted", cma.GetName())}
 	case !addonapi.StrategyOf(cma).ByPlacements:
 		return ensureOwner(f)
 	case f.selected:
@@ -78,10 +81,7 @@ func decide(f facts) plan {
 // step. An add-on that another manager installed for a placement gets our label, so that its placements can uninstall
 // it.
 func install(f facts) plan {
-	switch {
-	case f.addon == nil && f.outdated:
-		return plan{outdated: true, notReady: fmt.Errorf("ClusterManagementAddOn %s was deleted", f.cma.GetName())}
-	case f.addon == nil:
+	if f.addon == nil {
 		return create(f)
 	}
 	want := metav1.ObjectMeta{
@@ -198,6 +198,14 @@ func setOwner(addon, cma metav1.Object) bool {
 func isOwnerReference(ref metav1.OwnerReference, name string) bool {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	return err == nil && gv.Group == addonv1beta1.GroupName && ref.Kind == ownerKind && ref.Name == name
+}
+
+// isOfAnother reports whether an add-on, nil where it does not exist, belongs to a ClusterManagementAddOn of the same name
+// with another UID: an earlier or a later one.
+func isOfAnother(addon, cma client.Object) bool {
+	return addon != nil && slices.ContainsFunc(addon.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+		return isOwnerReference(ref, cma.GetName()) && ref.UID != cma.GetUID()
+	})
 }
 
 func equalRefs(a, b metav1.OwnerReference) bool {

@@ -19,8 +19,12 @@ import (
 // removalPeriod is what "at once" means for the limit of removals, and how long an edit explains the removals after it.
 const removalPeriod = 15 * time.Minute
 
-// decidedPeriod is how long a Placement that is being decided is left alone.
-const decidedPeriod = 10 * time.Second
+const (
+	// decidedPeriod is how long a Placement that is being decided is left alone.
+	decidedPeriod = 10 * time.Second
+	// passPeriod is more than a pass of the built-in placement takes that does not fail.
+	passPeriod = 5 * time.Second
+)
 
 // Limit is how many clusters may lose an add-on within fifteen minutes without an edit that explains it. A removal is
 // held when it passes both numbers.
@@ -59,7 +63,7 @@ type fleetFacts struct {
 	// placements are the decisions of the listed placements.
 	placements []*fleet.Decisions
 	// undecided are those of our placement that are being decided, with the reason.
-	undecided map[types.NamespacedName]error
+	undecided map[types.NamespacedName]fleet.Undecided
 	// candidates are in the order of their clusters.
 	candidates []candidate
 	// size is on how many clusters placements installed the add-on; 0 when the limit cannot be reached.
@@ -130,6 +134,15 @@ func decideRemovals(f fleetFacts) removals {
 			r.wake = reconcile.Earliest(r.wake, wake)
 		}
 	}
+	for _, undecided := range f.undecided {
+		since := undecided.Since
+		if since.IsZero() {
+			since = f.intentSince // This process has not decided at all.
+		}
+		if len(f.candidates) > len(r.done) && f.now.Sub(since) > fleet.FailoverPeriod {
+			r.kept = append(r.kept, undecided.Why.Error()+", which does not come to an end")
+		}
+	}
 	slices.Sort(r.kept)
 	r.kept = slices.Compact(r.kept)
 	left := len(f.candidates) > len(r.done)
@@ -171,8 +184,8 @@ func (f fleetFacts) judge(c candidate) (wake time.Time, done bool, why error) {
 	}
 	for _, d := range f.placements {
 		at, err := d.Unselected(f.now)
-		if undecided := f.undecided[d.Key]; err == nil && undecided != nil {
-			at, err = f.now.Add(decidedPeriod), undecided
+		if undecided, is := f.undecided[d.Key]; err == nil && is && f.holds(c, undecided) {
+			at, err = f.now.Add(decidedPeriod), undecided.Why
 		}
 		if err != nil && at.IsZero() {
 			return time.Time{}, false, err
@@ -182,8 +195,17 @@ func (f fleetFacts) judge(c candidate) (wake time.Time, done bool, why error) {
 	if why != nil {
 		return wake, false, why
 	}
-	wake, why = reachable(c.managed, c.absence, f.placements, f.edited(), f.now)
+	wake, why = reachable(c.managed, c.absence, f.placements, f.edited(), f.intentSince, f.now)
 	return wake, false, why
+}
+
+// holds reports whether a Placement that is being decided holds the removal from a cluster: passes fail, or none has
+// looked at the cluster itself since it changed. Whoever changes another cluster all the time holds nothing.
+func (f fleetFacts) holds(c candidate, u fleet.Undecided) bool {
+	if u.Since.IsZero() || f.now.Sub(u.Since) > passPeriod {
+		return true
+	}
+	return c.managed == nil || f.now.Sub(fleet.LastWritten(c.managed)).Abs() < decidedPeriod
 }
 
 // guard decides which of the add-ons that are surely unselected are removed, and which are held.

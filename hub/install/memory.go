@@ -53,9 +53,15 @@ func (m *memory) see(was, is *clusterv1.ManagedCluster, now time.Time) {
 	switch {
 	case is == nil:
 		delete(m.available, was.Name)
+		for _, f := range m.fleets {
+			delete(f.went, was.Name)
+		}
 	case !well(is):
 		delete(m.available, is.Name)
-	case was == nil || !well(was):
+	case was == nil || !well(was) || !availableSince(was).Equal(availableSince(is)):
+		if was != nil && well(was) {
+			m.missed(is.Name, now)
+		}
 		if m.available == nil {
 			m.available = map[string]time.Time{}
 		}
@@ -67,6 +73,16 @@ func (m *memory) see(was, is *clusterv1.ManagedCluster, now time.Time) {
 			since = at
 		}
 		m.available[is.Name] = since
+	}
+}
+
+// missed notes that a cluster was away while nobody watched, and is back: decisions may have dropped it because of that.
+func (m *memory) missed(cluster string, now time.Time) {
+	for _, f := range m.fleets {
+		if a, noted := f.unselected[cluster]; noted {
+			a.away, a.dropped, a.back = true, false, now
+			f.unselected[cluster] = a
+		}
 	}
 }
 

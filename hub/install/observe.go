@@ -27,13 +27,18 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	if f.managed, err = r.cluster(ctx, key.Namespace); err != nil {
 		return f, err
 	}
+	if f.managed == nil {
+		r.memory.came(key.Name, key.Namespace) // Nothing is installed there again.
+	}
 	f.namespace, err = reconcile.Get(ctx, r.Client, types.NamespacedName{Name: key.Namespace}, reconcile.Namespace(),
 		client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return f, err
 	}
 	f.selected, err = r.selected(ctx, key.Namespace, addonapi.StrategyOf(f.cma))
-	if err == nil && f.selected && f.addon == nil && r.memory.went(key.Name, key.Namespace) {
+	_, notReady := unready(f)
+	went := f.selected && f.addon == nil && notReady == nil && r.memory.went(key.Name, key.Namespace)
+	if err == nil && (went || isOfAnother(f.addon, f.cma)) {
 		f.outdated, err = r.isOutdated(ctx, f.cma)
 	}
 	return f, err

@@ -22,7 +22,7 @@ import (
 // observeFleet reads the facts about the removal of one add-on from clusters: what was noted since the last pass, and
 // all its clusters only after a start, after an edit, or where the limit may be reached.
 func (r *Reconciler) observeFleet(ctx context.Context, name string) (f fleetFacts, err error) {
-	f = fleetFacts{now: r.Clock.Now(), limit: r.Limit, undecided: map[types.NamespacedName]error{}}
+	f = fleetFacts{now: r.Clock.Now(), limit: r.Limit, undecided: map[types.NamespacedName]fleet.Undecided{}}
 	var first bool
 	first, f.last = r.memory.begin(name)
 	defer func() {
@@ -56,7 +56,7 @@ func (r *Reconciler) observeUnselected(
 			return err
 		}
 		f.placements = append(f.placements, d)
-		if undecided := r.Placements.Passes.Undecided(key); d.Own && undecided != nil {
+		if undecided, is := r.Placements.Passes.Undecided(key); d.Own && is {
 			f.undecided[key] = undecided
 		}
 	}
@@ -82,9 +82,6 @@ func (r *Reconciler) observeUnselected(
 func (r *Reconciler) observeIntent(
 	ctx context.Context, f *fleetFacts, name string, strategy addonapi.Strategy,
 ) error {
-	if f.limit.Percent == 0 {
-		return nil
-	}
 	var bindings []*clusterv1beta2.ManagedClusterSetBinding
 	seen := sets.New[string]()
 	for _, key := range strategy.Placements {

@@ -52,7 +52,10 @@ func TestFromWhereAnAddOnIsRemoved(t *testing.T) {
 		"not just after its cluster was accepted again": {acceptedAgain(removalOf(with(ready(false), installed), out), 59*time.Second), "waits"},
 		"a minute after that":                           {acceptedAgain(removalOf(with(ready(false), installed), out), time.Minute), "remove"},
 		"a silent cluster when every placement does not mind": {
-			removalOf(with(ready(false), installed, unreachable), decided("p").but(tolerant).known()), "remove",
+			removalOf(with(ready(false), installed, unreachable), decided("p").but(tolerant, lately).known()), "remove",
+		},
+		"a silent cluster when another scheduler has not decided since it does not mind": {
+			removalOf(with(ready(false), installed, unreachable), decided("p").but(tolerant).known()), "waits",
 		},
 	}
 	for sentence, tc := range tests {
@@ -321,6 +324,9 @@ func unreachable(f *facts) {
 }
 
 // tolerant lets a Placement select clusters whose agent is silent.
+// lately has a page written a moment ago.
+func lately(s *scene) { s.pages[0].CreationTimestamp = metav1.NewTime(noon().Add(-time.Minute)) }
+
 func tolerant(s *scene) {
 	s.placement.Spec.Tolerations = []clusterv1beta1.Toleration{{
 		Key: clusterv1.ManagedClusterTaintUnreachable, Operator: clusterv1beta1.TolerationOpExists,
@@ -408,7 +414,7 @@ func TestAClusterThatIsOnlyUnreachableKeepsItsAddOns(t *testing.T) {
 	for sentence, tc := range tests {
 		t.Run(sentence, func(t *testing.T) {
 			tc.absence.available = (&memory{}).availableSince(tc.cluster)
-			wake, err := reachable(tc.cluster, tc.absence, []*fleet.Decisions{tc.s.known()}, tc.edited, noon())
+			wake, err := reachable(tc.cluster, tc.absence, []*fleet.Decisions{tc.s.known()}, tc.edited, time.Time{}, noon())
 			assert.Equal(t, tc.wake, wake)
 			if tc.want == "" {
 				require.NoError(t, err)
@@ -417,7 +423,7 @@ func TestAClusterThatIsOnlyUnreachableKeepsItsAddOns(t *testing.T) {
 			require.ErrorContains(t, err, tc.want)
 		})
 	}
-	wake, err := reachable(clusterThat(yes, long), absence{}, nil, false, noon())
+	wake, err := reachable(clusterThat(yes, long), absence{}, nil, false, time.Time{}, noon())
 	require.NoError(t, err, "no placement is listed")
 	assert.Zero(t, wake)
 }

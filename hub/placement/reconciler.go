@@ -31,7 +31,7 @@ type Reconciler struct {
 
 // Reconcile updates the decisions of one Placement.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	begun, waits := r.Passes.Begin(req.NamespacedName), false
+	begun, waits := r.Passes.Begin(req.NamespacedName, r.Clock.Now()), false
 	defer func() {
 		if !waits {
 			r.leave(req)

@@ -59,7 +59,7 @@ type mapping func(ctx context.Context, older, newer client.Object) []types.Names
 func (r *Reconciler) batched(mapped mapping) handler.EventHandler {
 	add := func(ctx context.Context, q queue, older, newer client.Object) {
 		for _, key := range mapped(ctx, older, newer) {
-			r.Passes.Ask(key)
+			r.Passes.Ask(key, r.Clock.Now())
 			q.AddAfter(ctrl.Request{NamespacedName: key}, batchPeriod)
 		}
 	}

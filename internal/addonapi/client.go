@@ -1,6 +1,7 @@
 package addonapi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -84,6 +85,16 @@ func (c Client) WatchedClusterManagementAddOn() client.Object {
 		return &addonv1beta1.ClusterManagementAddOn{}
 	}
 	return &addonv1alpha1.ClusterManagementAddOn{}
+}
+
+// MetadataOfClusterManagementAddOn returns an empty ClusterManagementAddOn of which only the metadata is read.
+func (c Client) MetadataOfClusterManagementAddOn() *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{
+		APIVersion: schema.GroupVersion{
+			Group: addonv1beta1.GroupName, Version: string(cmp.Or(c.Wire, WireAlpha)),
+		}.String(),
+		Kind: "ClusterManagementAddOn",
+	}}
 }
 
 // GetAddOn reads one ManagedClusterAddOn; apierrors.IsNotFound works on its error.

@@ -80,13 +80,14 @@ func (c Client) PatchWire(ctx context.Context, before, after client.Object) (boo
 	return reconcile.PatchMain(ctx, c.Client, before, after)
 }
 
-// DeleteWireAddOn deletes a ManagedClusterAddOn in the version of the wire, and no later one of the same name.
+// DeleteWireAddOn deletes a ManagedClusterAddOn in the version of the wire, and no later one of the same name, nor one
+// that was changed since: a person may have taken it over.
 func (c Client) DeleteWireAddOn(ctx context.Context, addon client.Object) error {
-	uid := addon.GetUID()
+	uid, version := addon.GetUID(), addon.GetResourceVersion()
 	target := c.WatchedAddOn()
 	target.SetNamespace(addon.GetNamespace())
 	target.SetName(addon.GetName())
-	if err := c.Client.Delete(ctx, target, client.Preconditions{UID: &uid}); err != nil {
+	if err := c.Client.Delete(ctx, target, client.Preconditions{UID: &uid, ResourceVersion: &version}); err != nil {
 		return fmt.Errorf("deleting add-on %s: %w", client.ObjectKeyFromObject(addon), err)
 	}
 	return nil
