@@ -226,7 +226,7 @@ day: ## Play a day of a fleet in one process and in virtual time (DAY_FLAGS='-cl
 
 .PHONY: ways
 ways: ## Lead a hub to one state by other routes, and by lies, which must be the same (WAYS_FLAGS='-ways 5000')
-	go test ./test/virtual -count 1 -timeout 0 -run "TestTwoWaysToOneState|TestLiesDeleteNothing" -args $(or $(WAYS_FLAGS),-ways 500)
+	go test ./test/virtual -count 1 -timeout 0 -run "TestTwoWays|TestTwoVersions|TestATemplateAndAProgram|TestLiesDeleteNothing" -args $(or $(WAYS_FLAGS),-ways 500)
 
 .PHONY: lies
 lies: kube build ## Play a fleet whose API servers lie to hub manager and agents, one seed a play (LIES_FLAGS='-seed 7 -seeds 1000')

@@ -102,7 +102,8 @@ func (r *Reconciler) worksMatter(ctx context.Context, o client.Object) []ctrlrec
 }
 
 // ofAddOn enqueues the cluster of an add-on: soon if only labels depend on the add-on, at once if the cluster waits for
-// its add-ons to go.
+// its add-ons to go, and later if only a reason is to be written again: whoever replaced it may not know for a while
+// what we know, and would replace it as often.
 func (r *Reconciler) ofAddOn() handler.EventHandler {
 	add := func(ctx context.Context, o client.Object, q queue) {
 		key := types.NamespacedName{Name: o.GetNamespace()}
@@ -115,7 +116,14 @@ func (r *Reconciler) ofAddOn() handler.EventHandler {
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, e.Object, q) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, e.ObjectNew, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			if silenceReplaced(e) && health(e.ObjectOld) == health(e.ObjectNew) && e.ObjectNew.GetDeletionTimestamp().IsZero() {
+				key := types.NamespacedName{Name: e.ObjectNew.GetNamespace()}
+				q.AddAfter(ctrlreconcile.Request{NamespacedName: key}, overwriteDelay)
+				return
+			}
+			add(ctx, e.ObjectNew, q)
+		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, e.Object, q) },
 	}
 }
@@ -185,12 +193,24 @@ func onlyRenewed(older, newer *coordinationv1.Lease) bool {
 		older.Labels[names.LabelClusterName] == newer.Labels[names.LabelClusterName]
 }
 
-// addonChanges passes add-ons that are created or deleted or change their health.
+// addonChanges passes add-ons that are created or deleted or change their health, and those of which somebody replaced
+// that their agent is silent by another reason of Unknown.
 func addonChanges() predicate.Predicate {
 	deleting := reconcile.DeletionStarted()
 	return predicate.Or[client.Object](deleting, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return health(e.ObjectOld) != health(e.ObjectNew)
+		return health(e.ObjectOld) != health(e.ObjectNew) || silenceReplaced(e)
 	}})
+}
+
+// silenceReplaced reports whether an add-on said that its agent is silent, and says something else.
+func silenceReplaced(e event.UpdateEvent) bool {
+	return isSilent(e.ObjectOld) && !isSilent(e.ObjectNew)
+}
+
+// isSilent reports whether an add-on says that its agent is silent.
+func isSilent(o client.Object) bool {
+	c := meta.FindStatusCondition(addonapi.Conditions(o), addonv1beta1.ManagedClusterAddOnConditionAvailable)
+	return c != nil && c.Status == metav1.ConditionUnknown && c.Reason == reasonSilent
 }
 
 // health returns the status of the condition Available of an add-on. It is called for every change of every add-on, so

@@ -55,7 +55,7 @@ func TestFromWhereAnAddOnIsRemoved(t *testing.T) {
 			removalOf(with(ready(false), installed, unreachable), decided("p").but(tolerant, lately).known()), "remove",
 		},
 		"a silent cluster when another scheduler has not decided since it does not mind": {
-			removalOf(with(ready(false), installed, unreachable), decided("p").but(tolerant).known()), "waits",
+			removalOf(with(ready(false), installed, unreachable), decided("p").but(tolerant).known()), "kept",
 		},
 	}
 	for sentence, tc := range tests {

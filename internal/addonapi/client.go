@@ -45,20 +45,31 @@ func Detect(mapper meta.RESTMapper) (Wire, error) {
 	return "", fmt.Errorf("the hub serves %s neither in %s nor in %s: are its CRDs installed?", kind, WireAlpha, WireBeta)
 }
 
-// DetectConfigs returns the API versions of the configurations of add-ons. Without AddOnTemplates, the usual version is
-// assumed.
+// DetectConfigs returns the API versions of the configurations of add-ons. Of a kind that is not served, the usual
+// version is assumed.
 func DetectConfigs(mapper meta.RESTMapper) (confighash.Versions, error) {
-	usual, _ := confighash.Kind(confighash.Template())
-	for _, version := range []string{usual.Version, string(WireBeta)} {
+	var versions confighash.Versions
+	var err error
+	if versions.Template, err = detectConfig(mapper, confighash.Template()); err != nil {
+		return versions, err
+	}
+	versions.DeploymentConfig, err = detectConfig(mapper, confighash.DeploymentConfig())
+	return versions, err
+}
+
+// detectConfig returns the version of one kind of configurations: the usual one if it is served.
+func detectConfig(mapper meta.RESTMapper, resource addonv1beta1.ConfigGroupResource) (string, error) {
+	usual, _ := confighash.Kind(resource)
+	for _, version := range []string{usual.Version, string(WireAlpha), string(WireBeta)} {
 		_, err := mapper.RESTMapping(usual.GroupKind(), version)
 		switch {
 		case err == nil:
-			return confighash.Versions{Template: version}, nil
+			return version, nil
 		case !meta.IsNoMatchError(err):
-			return confighash.Versions{}, fmt.Errorf("asking the hub which version of %s it serves: %w", usual.GroupKind(), err)
+			return "", fmt.Errorf("asking the hub which version of %s it serves: %w", usual.GroupKind(), err)
 		}
 	}
-	return confighash.Versions{}, nil
+	return "", nil
 }
 
 // Client reads and writes add-ons as v1beta1 objects, through a client that uses Wire.

@@ -1,6 +1,8 @@
 package confighash
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -44,15 +46,19 @@ func Kind(resource addonv1beta1.ConfigGroupResource) (schema.GroupVersionKind, b
 
 // Versions are the served versions of the configurations. The fields, and so the hashes, are the same in all versions.
 type Versions struct {
-	// Template is the version of AddOnTemplates; empty means the one that Kind returns.
-	Template string
+	// Template is the version of AddOnTemplates, and DeploymentConfig that of AddOnDeploymentConfigs; empty means the one
+	// that Kind returns.
+	Template, DeploymentConfig string
 }
 
 // Kind is like the function Kind, with the served version.
 func (v Versions) Kind(resource addonv1beta1.ConfigGroupResource) (schema.GroupVersionKind, bool) {
 	kind, known := Kind(resource)
-	if resource == Template() && v.Template != "" {
-		kind.Version = v.Template
+	switch resource {
+	case Template():
+		kind.Version = cmp.Or(v.Template, kind.Version)
+	case DeploymentConfig():
+		kind.Version = cmp.Or(v.DeploymentConfig, kind.Version)
 	}
 	return kind, known
 }

@@ -54,11 +54,14 @@ func TestNew(t *testing.T) {
 	assert.False(t, known)
 }
 
-func TestAHubMayServeTemplatesInAnotherVersion(t *testing.T) {
+func TestAHubMayServeConfigurationsInAnotherVersion(t *testing.T) {
 	versions := confighash.Versions{Template: "v1beta1"}
 	u, known := versions.New(confighash.Template())
 	require.True(t, known)
 	assert.Equal(t, "v1beta1", u.GroupVersionKind().Version)
+	older, known := confighash.Versions{DeploymentConfig: "v1alpha1"}.Kind(confighash.DeploymentConfig())
+	require.True(t, known)
+	assert.Equal(t, "v1alpha1", older.Version)
 	for _, resource := range []addonv1beta1.ConfigGroupResource{confighash.DeploymentConfig(), {Resource: "configmaps"}} {
 		want, wantKnown := confighash.Kind(resource)
 		got, gotKnown := versions.Kind(resource)

@@ -5,12 +5,15 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -57,6 +60,9 @@ func NewManager(ctx context.Context, cfg *rest.Config, p Program) (*Manager, err
 	if err != nil {
 		return nil, err
 	}
+	if p.Cache.ByObject, err = inWire(p.Cache.ByObject, scheme, wire); err != nil {
+		return nil, err
+	}
 	versions := newVersions(ctx, cfg, wire, p.Name)
 	p.Cache.DefaultWatchErrorHandler = versions.WatchError
 	p.Cache.NewInformer = InPages(watch.NewInformer)
@@ -79,6 +85,24 @@ func NewManager(ctx context.Context, cfg *rest.Config, p Program) (*Manager, err
 		return nil, fmt.Errorf("registering the watch of the versions that the hub serves: %w", err)
 	}
 	return &Manager{Manager: mgr, Wire: wire, Objects: objects}, nil
+}
+
+// inWire returns the objects of a cache without add-ons of another version than the one in use: a cache asks the API
+// server about each of its kinds, and fails to be built with one that is not served.
+func inWire(
+	all map[client.Object]cache.ByObject, scheme *runtime.Scheme, wire addonapi.Wire,
+) (map[client.Object]cache.ByObject, error) {
+	used := make(map[client.Object]cache.ByObject, len(all))
+	for object, how := range all {
+		kind, err := apiutil.GVKForObject(object, scheme)
+		if err != nil {
+			return nil, fmt.Errorf("finding the kind of %T: %w", object, err)
+		}
+		if kind.Group != addonv1alpha1.GroupName || kind.Version == string(wire) {
+			used[object] = how
+		}
+	}
+	return used, nil
 }
 
 // Requires returns a selector with one requirement about a label.

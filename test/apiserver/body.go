@@ -25,15 +25,14 @@ func (r *request) decoded() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	kind := r.table.resource.gvk()
-	kind.Version = r.APIVersion
+	kind := r.resource.gvk()
 	if have := o.meta().GroupVersionKind(); have != kind && r.Subresource == "" {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the kind in the data (%s) is not %s", have, kind))
 	}
-	if !r.table.resource.Namespaced {
+	if !r.resource.Namespaced {
 		o.setMeta("namespace", nil)
 	}
-	return r.table.resource.normal(o)
+	return r.resource.normal(o)
 }
 
 // normal returns an object as an API server reads it: what is built in without unknown fields, and all with metadata
@@ -98,8 +97,9 @@ func (r *request) decode(body []byte) (object, error) {
 	return o, nil
 }
 
-// patched applies the patch of a request to an object.
-func (r *request) patched(before *stored) (object, error) {
+// patched applies the patch of a request to an object in its version.
+func (r *request) patched(o object) (object, error) {
+	before := encode(o)
 	kind, _, _ := strings.Cut(r.http.Header.Get("Content-Type"), ";")
 	var after []byte
 	var err error
@@ -107,7 +107,7 @@ func (r *request) patched(before *stored) (object, error) {
 	case types.JSONPatchType:
 		var patch jsonpatch.Patch
 		if patch, err = jsonpatch.DecodePatch(r.body); err == nil {
-			after, err = patch.Apply(before.whole())
+			after, err = patch.Apply(before)
 		}
 		if err != nil {
 			return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
@@ -116,21 +116,21 @@ func (r *request) patched(before *stored) (object, error) {
 			}}
 		}
 	case types.MergePatchType:
-		after, err = jsonpatch.MergePatch(before.whole(), r.body)
+		after, err = jsonpatch.MergePatch(before, r.body)
 	case types.StrategicMergePatchType:
 		var typed runtime.Object
-		if typed, err = scheme.Scheme.New(r.table.resource.gvk()); err == nil {
-			after, err = strategicpatch.StrategicMergePatch(before.whole(), r.body, typed)
+		if typed, err = scheme.Scheme.New(r.resource.gvk()); err == nil {
+			after, err = strategicpatch.StrategicMergePatch(before, r.body, typed)
 		}
 	}
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	o := object{}
+	o = object{}
 	if err := utiljson.Unmarshal(after, (*map[string]any)(&o)); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	return r.table.resource.normal(o)
+	return r.resource.normal(o)
 }
 
 // patches reports whether the resource takes the kind of patch of a request.
@@ -140,7 +140,7 @@ func (r *request) patches() bool {
 	case types.JSONPatchType, types.MergePatchType:
 		return true
 	case types.StrategicMergePatchType:
-		return r.table.resource.definition == nil
+		return r.resource.definition == nil
 	}
 	return false
 }

@@ -103,7 +103,7 @@ func (s *Server) release(at place) {
 		case goesLast && len(s.owned[one.meta().GetUID()]) > 0:
 			policy = metav1.DeletePropagationForeground
 		}
-		s.end(at.table, one, &metav1.DeleteOptions{PropagationPolicy: &policy})
+		s.end(at.table, one, one.copied(), &metav1.DeleteOptions{PropagationPolicy: &policy})
 	}
 }
 
@@ -186,7 +186,7 @@ func (s *Server) emptyNamespaces() (changed bool) {
 			for _, one := range t.in(name) {
 				if one.meta().GetDeletionTimestamp() == nil {
 					background := metav1.DeletePropagationBackground
-					s.end(t, one, &metav1.DeleteOptions{PropagationPolicy: &background})
+					s.end(t, one, one.copied(), &metav1.DeleteOptions{PropagationPolicy: &background})
 					changed = true
 				}
 				left = left || t.objects[one.key] != nil

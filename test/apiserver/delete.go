@@ -23,10 +23,14 @@ func (s *Server) delete(r *request) (int, any, error) {
 	if err := r.allows(options.Preconditions, before); err != nil {
 		return 0, nil, err
 	}
+	after, err := r.table.resource.passed(before, r.APIVersion)
+	if err != nil {
+		return 0, nil, err
+	}
 	if r.dry() {
 		return http.StatusOK, before, nil
 	}
-	left := s.end(r.table, before, &options)
+	left := s.end(r.table, before, after, &options)
 	s.settle()
 	if left != nil {
 		return http.StatusOK, left, nil
@@ -73,8 +77,9 @@ func (r *request) allows(p *metav1.Preconditions, o *stored) error {
 	return nil
 }
 
-// end takes an object away, or marks it as being deleted and returns it when something holds it.
-func (s *Server) end(t *table, before *stored, options *metav1.DeleteOptions) *stored {
+// end takes an object away, or marks it as being deleted and returns it when something holds it. after is its content,
+// which may be changed.
+func (s *Server) end(t *table, before *stored, after object, options *metav1.DeleteOptions) *stored {
 	finalizers := slices.DeleteFunc(slices.Clone(before.meta().GetFinalizers()), func(name string) bool {
 		return name == metav1.FinalizerOrphanDependents || name == metav1.FinalizerDeleteDependents
 	})
@@ -92,7 +97,6 @@ func (s *Server) end(t *table, before *stored, options *metav1.DeleteOptions) *s
 		s.remove(t, before)
 		return nil
 	}
-	after := before.copied()
 	m := after.meta()
 	m.SetFinalizers(finalizers)
 	if m.GetDeletionTimestamp() == nil {
@@ -124,11 +128,19 @@ func (s *Server) deleteAll(r *request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	body, err := listBody(r, meta, all)
+	if err != nil {
+		return 0, nil, err
+	}
 	for _, one := range all {
+		after, err := r.table.resource.passed(one, r.APIVersion)
+		if err != nil {
+			return 0, nil, err
+		}
 		if r.table.objects[one.key] == one {
-			s.end(r.table, one, &options)
+			s.end(r.table, one, after, &options)
 			s.settle()
 		}
 	}
-	return http.StatusOK, listBody(r, meta, all), nil
+	return http.StatusOK, body, nil
 }

@@ -6,11 +6,14 @@
 //
 //   - resource versions: one count for all objects, conflicts, writes that change nothing, versions that are forgotten;
 //   - generations, status as a subresource, defaults and unknown fields by the schemas of definitions;
+//   - versions: an object is stored in one, and each request and watch sees its own, converted by the webhook of the
+//     definitions (Options.Webhook), which gets the reviews that a real API server sends, or by renaming;
 //   - finalizers, owner references and namespaces: what real API servers leave to controllers happens at once.
 //
 // It grants everything to everybody, evaluates no rules in CEL, fills in nothing for kinds that are built in, and
-// serves no server-side apply: that is for the tests on real control planes. A test compares it with a real API server
-// by the same random requests (test/integration/apiserver).
+// serves no server-side apply. What plays controllers changes objects as they are stored, where real controllers write
+// the preferred version. All that is for the tests on real control planes. A test compares it with a real API server by
+// the same random requests (test/integration/apiserver).
 //
 // All it waits for is the clock and other goroutines, so that it works in a bubble of testing/synctest.
 package apiserver

@@ -134,7 +134,7 @@ func (r *request) merged(before, wanted object) object {
 // wrongUpdate returns what is wrong with an update.
 func (r *request) wrongUpdate(after, before object) field.ErrorList {
 	wrong := validation.ValidateObjectMetaAccessorUpdate(after.meta(), before.meta(), field.NewPath("metadata"))
-	return append(wrong, r.table.resource.check(after)...)
+	return append(wrong, r.resource.check(after)...)
 }
 
 // count counts a change of what is wanted.

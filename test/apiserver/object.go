@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -53,8 +51,9 @@ type stored struct {
 	key     key
 	version uint64
 	labels  labels.Set
-	whole   func() []byte
-	partial func() []byte
+	// views are what it is in other versions, and encodings what clients got, both as far as somebody asked.
+	views     map[string]object
+	encodings map[form][]byte
 }
 
 // key names an object within its resource.
@@ -78,32 +77,14 @@ func store(o object, version uint64) *stored {
 	m := o.meta()
 	return &stored{
 		object: o, key: key{m.GetNamespace(), m.GetName()}, version: version, labels: m.GetLabels(),
-		whole: sync.OnceValue(func() []byte { return encode(o) }),
-		partial: sync.OnceValue(func() []byte {
-			return encode(object{
-				"kind": "PartialObjectMetadata", "apiVersion": metav1.SchemeGroupVersion.String(), "metadata": o["metadata"],
-			})
-		}),
+		views: map[string]object{}, encodings: map[form][]byte{},
 	}
 }
 
-// form is how a client wants objects: metadata, or in an API version.
-type form string
-
-// metadata is the form of clients that want metadata alone.
-const metadata form = "metadata"
-
-// bytes is the encoding of the object in a form.
-func (s *stored) bytes(f form) []byte {
-	switch string(f) {
-	case string(metadata):
-		return s.partial()
-	case s.meta().GetAPIVersion():
-		return s.whole()
-	}
-	other := s.without()
-	other["apiVersion"] = string(f)
-	return encode(other)
+// form is how a client wants objects: in a version, and perhaps their metadata alone.
+type form struct {
+	version string
+	partial bool
 }
 
 // encode writes JSON; what is stored was read from JSON, so it can be.

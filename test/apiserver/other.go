@@ -39,7 +39,8 @@ func (s *Server) serveOther(r *request) *http.Response {
 	return s.answer(r, http.StatusOK, encode(answer))
 }
 
-// groups are the groups that are served, but for the one without a name. The version that is stored is preferred.
+// groups are the groups that are served, but for the one without a name. The most stable version is preferred, and of
+// two that are equally stable the newer one.
 func (s *Server) groups() []metav1.APIGroup {
 	var all []metav1.APIGroup
 	for _, t := range s.sorted() {
@@ -51,12 +52,15 @@ func (s *Server) groups() []metav1.APIGroup {
 			at = len(all)
 			all = append(all, metav1.APIGroup{Name: t.resource.Group})
 		}
-		for _, version := range append([]string{t.resource.Version}, t.resource.Others...) {
-			has := metav1.GroupVersionForDiscovery{GroupVersion: t.resource.Group + "/" + version, Version: version}
+		for _, name := range t.resource.Served {
+			has := metav1.GroupVersionForDiscovery{GroupVersion: t.resource.Group + "/" + name, Version: name}
 			if !slices.Contains(all[at].Versions, has) {
 				all[at].Versions = append(all[at].Versions, has)
 			}
 		}
+		slices.SortFunc(all[at].Versions, func(a, b metav1.GroupVersionForDiscovery) int {
+			return version.CompareKubeAwareVersionStrings(b.Version, a.Version)
+		})
 		all[at].PreferredVersion = all[at].Versions[0]
 	}
 	return all
@@ -123,5 +127,5 @@ func (s *Server) token(r *request) (int, any, error) {
 		"expirationTimestamp": instant(now.Add(lifetime)),
 	}
 	o["apiVersion"], o["kind"] = authenticationv1.SchemeGroupVersion.String(), "TokenRequest"
-	return http.StatusCreated, store(o, s.version), nil
+	return http.StatusCreated, encode(o), nil
 }

@@ -45,7 +45,7 @@ func (r *request) chosen() (selection, error) {
 			one.name = f.Value
 		case f.Field == "metadata.namespace" && (f.Operator == "=" || f.Operator == "=="):
 			one.namespace = f.Value
-		case r.table.resource.definition != nil && !strings.HasPrefix(f.Field, "metadata."):
+		case r.resource.definition != nil && !strings.HasPrefix(f.Field, "metadata."):
 			return one, apierrors.NewBadRequest("field label not supported: " + f.Field)
 		default:
 			one.matches = func(o object) bool { return wanted.Matches(fieldsOf{o}) }
@@ -86,7 +86,11 @@ func versionOf(query url.Values) (uint64, error) {
 func (s *Server) serveList(r *request) *http.Response {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	body, err := s.list(r)
+	all, meta, err := s.page(r)
+	if err != nil {
+		return s.answerError(r, err)
+	}
+	body, err := listBody(r, meta, all)
 	if err != nil {
 		return s.answerError(r, err)
 	}
@@ -97,14 +101,6 @@ func (s *Server) serveList(r *request) *http.Response {
 type continuation struct {
 	Version         uint64
 	Namespace, Name string
-}
-
-func (s *Server) list(r *request) ([]byte, error) {
-	all, meta, err := s.page(r)
-	if err != nil {
-		return nil, err
-	}
-	return listBody(r, meta, all), nil
 }
 
 // page returns the objects that a request selects, or one page of them, and the metadata of the list.
@@ -162,10 +158,10 @@ func (s *Server) page(r *request) ([]*stored, map[string]any, error) {
 }
 
 // listBody writes a list.
-func listBody(r *request, meta map[string]any, all []*stored) []byte {
+func listBody(r *request, meta map[string]any, all []*stored) ([]byte, error) {
 	f := r.form()
-	kind, version := r.table.resource.Kind+"List", string(f)
-	if f == metadata {
+	kind, version := r.resource.Kind+"List", r.resource.GroupVersion().String()
+	if f.partial {
 		kind, version = "PartialObjectMetadataList", metav1.SchemeGroupVersion.String()
 	}
 	var body bytes.Buffer
@@ -174,10 +170,14 @@ func listBody(r *request, meta map[string]any, all []*stored) []byte {
 		if i > 0 {
 			body.WriteByte(',')
 		}
-		body.Write(one.bytes(f))
+		raw, err := r.table.resource.bytes(one, f)
+		if err != nil {
+			return nil, err
+		}
+		body.Write(raw)
 	}
 	body.WriteString("]}")
-	return body.Bytes()
+	return body.Bytes(), nil
 }
 
 // tooLarge is the error for a version that is not reached yet.
@@ -202,14 +202,14 @@ func (s *Server) serveWatch(r *request) *http.Response {
 	}
 	initial, _ := strconv.ParseBool(query.Get("sendInitialEvents"))
 	bookmarks, _ := strconv.ParseBool(query.Get("allowWatchBookmarks"))
-	one := newStream(chosen, r.form())
+	one := newStream(chosen, r.table.resource, r.form())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if expired := s.begin(r.table, one, from, initial); expired != nil {
 		one.fail(statusOf(expired))
 	}
 	if initial && bookmarks {
-		one.write(watch.Bookmark, one.bookmark(r.table.resource.Kind, s.version, true))
+		one.write(watch.Bookmark, one.bookmark(s.version, true))
 	}
 	s.follow(r, one, bookmarks)
 	return s.respond(r, http.StatusOK, "application/json", -1, one)
@@ -220,7 +220,7 @@ func (s *Server) begin(t *table, one *stream, from uint64, initial bool) error {
 	if from == 0 || initial {
 		present, err := t.at(s.version, one.namespace, one.selects)
 		for _, o := range present {
-			one.write(watch.Added, o.bytes(one.form))
+			one.event(watch.Added, o)
 		}
 		return err
 	}
@@ -247,7 +247,7 @@ func (s *Server) follow(r *request, one *stream, bookmarks bool) {
 	left := context.AfterFunc(r.Context, func() { one.end(context.Cause(r.Context)) })
 	stopBookmarks := func() {}
 	if bookmarks {
-		stopBookmarks = s.bookmark(t, one)
+		stopBookmarks = s.bookmark(one)
 	}
 	one.close = func() {
 		over.Stop()
@@ -263,7 +263,7 @@ func (s *Server) follow(r *request, one *stream, bookmarks bool) {
 }
 
 // bookmark sends a watch the version that is reached, now and then, until it is stopped.
-func (s *Server) bookmark(t *table, one *stream) (stop func()) {
+func (s *Server) bookmark(one *stream) (stop func()) {
 	stopped := false
 	var next func()
 	timer := s.clock.AfterFunc(bookmarkPeriod, func() { next() })
@@ -271,7 +271,7 @@ func (s *Server) bookmark(t *table, one *stream) (stop func()) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if !stopped {
-			one.write(watch.Bookmark, one.bookmark(t.resource.Kind, s.version, false))
+			one.write(watch.Bookmark, one.bookmark(s.version, false))
 			timer = s.clock.AfterFunc(bookmarkPeriod, next)
 		}
 	}

@@ -2,7 +2,7 @@ package apiserver
 
 import (
 	"fmt"
-	"slices"
+	"net/http"
 	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -19,13 +19,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Resource is one kind of objects that a Server has, in the version in which it is served.
+// Resource is one kind of objects that a Server has, in the version in which it is stored.
 type Resource struct {
 	schema.GroupVersionResource
 
-	// Others are further versions that are served. Only apiVersion differs between them, as with definitions whose
-	// conversion is None.
-	Others     []string
+	// Served are the versions that are served.
+	Served     []string
 	Kind       string
 	Namespaced bool
 	// Status reports whether the status is a subresource: then other writes do not change it, and writes of it change
@@ -35,6 +34,11 @@ type Resource struct {
 	Counts bool
 	// definition is nil for what is built in, of which fields are neither known nor checked.
 	definition *definition
+	// versions are the definitions of all versions, and converted reports whether a webhook converts between them.
+	// Otherwise only apiVersion differs.
+	versions  map[string]*definition
+	converted bool
+	webhook   http.Handler
 }
 
 // definition checks and completes objects by the schema of a CustomResourceDefinition. Its rules in CEL are not
@@ -51,6 +55,7 @@ func (r *Resource) gvk() schema.GroupVersionKind { return r.GroupVersion().WithK
 func builtIn(group, resource, kind string, namespaced, status, counts bool) Resource {
 	return Resource{
 		GroupVersionResource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource},
+		Served:               []string{"v1"},
 		Kind:                 kind, Namespaced: namespaced, Status: status, Counts: counts,
 	}
 }
@@ -99,50 +104,47 @@ func definedBy(document []byte) (Resource, error) {
 	if err := yaml.UnmarshalStrict(document, &crd); err != nil {
 		return Resource{}, fmt.Errorf("reading a definition: %w", err)
 	}
+	r := Resource{
+		GroupVersionResource: schema.GroupVersionResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural},
+		Kind:                 crd.Spec.Names.Kind, Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
+		Counts: true, versions: map[string]*definition{},
+	}
+	r.converted = crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
 	for i := range crd.Spec.Versions {
 		version := &crd.Spec.Versions[i]
-		if !version.Storage {
-			continue
-		}
-		internal := &apiextensions.JSONSchemaProps{}
-		err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
-			version.Schema.OpenAPIV3Schema, internal, nil)
-		if err != nil {
-			return Resource{}, fmt.Errorf("converting the schema of %s: %w", crd.Name, err)
-		}
-		whole, err := structural.NewStructural(internal)
+		definition, err := newDefinition(version)
 		if err != nil {
 			return Resource{}, fmt.Errorf("reading the schema of %s: %w", crd.Name, err)
 		}
-		return Resource{
-			GroupVersionResource: schema.GroupVersionResource{
-				Group: crd.Spec.Group, Version: version.Name, Resource: crd.Spec.Names.Plural,
-			},
-			Others: otherVersions(&crd, version.Name),
-			Kind:   crd.Spec.Names.Kind, Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
-			Status: version.Subresources != nil && version.Subresources.Status != nil, Counts: true,
-			definition: &definition{
-				schema: whole, values: validate.NewSchemaValidator(whole.ToKubeOpenAPI(), nil, "", strfmt.Default),
-			},
-		}, nil
-	}
-	return Resource{}, fmt.Errorf("%s stores no version", crd.Name)
-}
-
-// otherVersions are the versions of a definition that are served besides one.
-func otherVersions(crd *apiextensionsv1.CustomResourceDefinition, stored string) []string {
-	var others []string
-	for i := range crd.Spec.Versions {
-		if v := &crd.Spec.Versions[i]; v.Served && v.Name != stored {
-			others = append(others, v.Name)
+		if r.versions[version.Name] = definition; version.Served {
+			r.Served = append(r.Served, version.Name)
+		}
+		if version.Storage {
+			r.Version, r.definition = version.Name, definition
+			r.Status = version.Subresources != nil && version.Subresources.Status != nil
 		}
 	}
-	return others
+	if r.definition == nil {
+		return Resource{}, fmt.Errorf("%s stores no version", crd.Name)
+	}
+	return r, nil
 }
 
-// serves reports whether discovery names a version of the resource.
-func (r *Resource) serves(version string) bool {
-	return r.Version == version || slices.Contains(r.Others, version)
+// newDefinition reads the schema of a version.
+func newDefinition(version *apiextensionsv1.CustomResourceDefinitionVersion) (*definition, error) {
+	internal := &apiextensions.JSONSchemaProps{}
+	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
+		version.Schema.OpenAPIV3Schema, internal, nil)
+	if err != nil {
+		return nil, fmt.Errorf("converting that of %s: %w", version.Name, err)
+	}
+	whole, err := structural.NewStructural(internal)
+	if err != nil {
+		return nil, fmt.Errorf("reading that of %s: %w", version.Name, err)
+	}
+	return &definition{
+		schema: whole, values: validate.NewSchemaValidator(whole.ToKubeOpenAPI(), nil, "", strfmt.Default),
+	}, nil
 }
 
 // complete drops unknown fields from an object and fills in defaults.

@@ -23,6 +23,9 @@ const DefaultKeep = 1000
 type Options struct {
 	// Resources are those of definitions.
 	Resources []Resource
+	// Webhook converts between versions wherever a definition says that a webhook does. It gets the reviews that it would
+	// get by the network.
+	Webhook http.Handler
 	// Keep is how many changes of each resource are remembered, for watches that go on; 0 means DefaultKeep.
 	Keep int
 	// Clock is the clock; nil means the real one.
@@ -69,6 +72,7 @@ func New(o Options) *Server {
 		s.clock = clock.RealClock{}
 	}
 	for _, r := range append(BuiltIn(), o.Resources...) {
+		r.webhook = o.Webhook
 		s.tables[r.GroupResource()] = newTable(&r)
 	}
 	namespaces := s.tables[schema.GroupResource{Resource: "namespaces"}]
@@ -100,7 +104,9 @@ type request struct {
 	user   string
 	groups []string
 	table  *table
-	body   []byte
+	// resource is that of the table, in the version of the request.
+	resource *Resource
+	body     []byte
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -137,7 +143,7 @@ func (s *Server) serve(r *request) *http.Response {
 		table.resource.Namespaced && about.Namespace == "" && about.Name != "" {
 		return s.answer(r, http.StatusNotFound, []byte("404 page not found\n"))
 	}
-	r.table = table
+	r.table, r.resource = table, table.resource.in(about.APIVersion)
 	switch about.Verb {
 	case "watch":
 		return s.serveWatch(r)
@@ -152,7 +158,11 @@ func (s *Server) serve(r *request) *http.Response {
 	}
 	switch result := result.(type) {
 	case *stored:
-		return s.answer(r, code, result.bytes(r.form()))
+		body, err := table.resource.bytes(result, r.form())
+		if err != nil {
+			return s.answerError(r, err)
+		}
+		return s.answer(r, code, body)
 	case []byte:
 		return s.answer(r, code, result)
 	}
@@ -244,8 +254,5 @@ func statusOf(err error) metav1.Status {
 
 // form returns how the client wants objects.
 func (r *request) form() form {
-	if strings.Contains(r.http.Header.Get("Accept"), "as=PartialObjectMetadata") {
-		return metadata
-	}
-	return form(schema.GroupVersion{Group: r.APIGroup, Version: r.APIVersion}.String())
+	return form{r.APIVersion, strings.Contains(r.http.Header.Get("Accept"), "as=PartialObjectMetadata")}
 }

@@ -15,7 +15,9 @@ import (
 type stream struct {
 	selection
 
-	form form
+	// resource is what it shows, in the form.
+	resource *Resource
+	form     form
 	// after is the version after which changes are shown.
 	after uint64
 	// close takes it out of its table, once.
@@ -29,8 +31,8 @@ type stream struct {
 	err     error
 }
 
-func newStream(s selection, f form) *stream {
-	one := &stream{selection: s, form: f}
+func newStream(s selection, r *Resource, f form) *stream {
+	one := &stream{selection: s, resource: r, form: f}
 	one.ready = sync.NewCond(&one.mu)
 	return one
 }
@@ -44,14 +46,24 @@ func (s *stream) show(c *change) {
 	is := c.after != nil && s.selects(c.after)
 	switch {
 	case was && is:
-		s.write(watch.Modified, c.after.bytes(s.form))
+		s.event(watch.Modified, c.after)
 	case is:
-		s.write(watch.Added, c.after.bytes(s.form))
+		s.event(watch.Added, c.after)
 	case was && c.after == nil:
-		s.write(watch.Deleted, c.last().bytes(s.form))
+		s.event(watch.Deleted, c.last())
 	case was: // it is shown as it was, in the version in which it left
-		s.write(watch.Deleted, store(c.before.copied(), c.version).bytes(s.form))
+		s.event(watch.Deleted, store(c.before.copied(), c.version))
 	}
+}
+
+// event adds an event about an object. The watch ends at one that cannot be converted.
+func (s *stream) event(kind watch.EventType, o *stored) {
+	body, err := s.resource.bytes(o, s.form)
+	if err != nil {
+		s.fail(statusOf(err))
+		return
+	}
+	s.write(kind, body)
 }
 
 // write adds an event.
@@ -71,9 +83,9 @@ func (s *stream) write(kind watch.EventType, object []byte) {
 }
 
 // bookmark is the object of an event that tells a version, in the form of the stream.
-func (s *stream) bookmark(kind string, version uint64, initial bool) []byte {
-	o := object{"kind": kind, "apiVersion": string(s.form)}
-	if s.form == metadata {
+func (s *stream) bookmark(version uint64, initial bool) []byte {
+	o := object{"kind": s.resource.Kind, "apiVersion": s.resource.in(s.form.version).GroupVersion().String()}
+	if s.form.partial {
 		o = object{"kind": "PartialObjectMetadata", "apiVersion": metav1.SchemeGroupVersion.String()}
 	}
 	o.setMeta("resourceVersion", strconv.FormatUint(version, 10))

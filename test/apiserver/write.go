@@ -43,19 +43,25 @@ func (s *Server) create(r *request) (int, any, error) {
 		return 0, nil, r.invalid(m.GetName(), field.ErrorList{missing})
 	}
 	s.began(r, o)
-	r.table.resource.complete(o)
-	wrong := append(validation.ValidateObjectMetaAccessor(m, r.table.resource.Namespaced, validation.NameIsDNSSubdomain,
-		field.NewPath("metadata")), r.table.resource.check(o)...)
-	if wrong = withoutNames(wrong, r.table.resource); len(wrong) > 0 {
+	r.resource.complete(o)
+	wrong := append(validation.ValidateObjectMetaAccessor(m, r.resource.Namespaced, validation.NameIsDNSSubdomain,
+		field.NewPath("metadata")), r.resource.check(o)...)
+	if wrong = withoutNames(wrong, r.resource); len(wrong) > 0 {
 		return 0, nil, r.invalid(m.GetName(), wrong)
 	}
 	if r.table.objects[key{m.GetNamespace(), m.GetName()}] != nil {
 		return 0, nil, apierrors.NewAlreadyExists(r.group(), m.GetName())
 	}
-	if r.dry() {
-		return http.StatusCreated, store(o, s.version), nil
+	s.identify(r.table, o)
+	if o, err = r.table.resource.convert(o, r.table.resource.Version); err != nil {
+		return 0, nil, err
 	}
-	one := s.insert(r.table, o)
+	if r.dry() {
+		one := store(o, s.version)
+		one.setMeta("resourceVersion", nil)
+		return http.StatusCreated, one, nil
+	}
+	one := s.add(r.table, o)
 	s.settle()
 	return http.StatusCreated, one, nil
 }
@@ -97,14 +103,25 @@ func (s *Server) mayCreateIn(r *request, name string) error {
 }
 
 // insert adds an object, with its identity.
-func (s *Server) insert(t *table, o object) *stored {
+func (s *Server) insert(t *table, o object) {
+	s.identify(t, o)
+	s.add(t, o)
+}
+
+// add adds an object that has its identity.
+func (s *Server) add(t *table, o object) *stored {
+	if t.resource.Resource == "namespaces" {
+		defer s.furnish(o.meta().GetName())
+	}
+	return s.write(t, nil, o)
+}
+
+// identify gives a new object its identity.
+func (s *Server) identify(t *table, o object) {
 	m := o.meta()
 	if t.resource.Resource == "namespaces" && o["status"] == nil {
 		m.SetLabels(map[string]string{corev1.LabelMetadataName: m.GetName()})
 		o["spec"], o["status"] = map[string]any{"finalizers": []any{"kubernetes"}}, map[string]any{"phase": "Active"}
-	}
-	if t.resource.Resource == "namespaces" {
-		defer s.furnish(m.GetName())
 	}
 	s.uids++
 	m.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012x", s.uids)))
@@ -112,7 +129,6 @@ func (s *Server) insert(t *table, o object) *stored {
 	if t.resource.Counts {
 		m.SetGeneration(1)
 	}
-	return s.write(t, nil, o)
 }
 
 // write stores an object and shows it.
@@ -142,13 +158,18 @@ func (r *request) dry() bool { return r.http.URL.Query().Get("dryRun") == metav1
 // update changes an object by a PUT or a PATCH.
 func (s *Server) update(r *request) (*stored, error) {
 	before, missing := s.find(r)
-	var wanted object
+	var was, wanted object
 	var err error
+	if missing == nil {
+		if was, err = r.table.resource.as(before, r.APIVersion); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case r.Verb == "update":
 		wanted, err = r.decoded()
 	case missing == nil:
-		wanted, err = r.patched(before)
+		wanted, err = r.patched(was)
 	default:
 		err = missing
 	}
@@ -166,7 +187,7 @@ func (s *Server) update(r *request) (*stored, error) {
 	if err := r.meant(m, before.meta()); err != nil {
 		return nil, err
 	}
-	return s.replace(r, before, r.merged(before.object, wanted))
+	return s.replace(r, before, was, r.merged(was, wanted))
 }
 
 // meant returns an error when a client means another object, or another version of it, than there is.
@@ -178,30 +199,36 @@ func (r *request) meant(m, before *unstructured.Unstructured) error {
 	if version := m.GetResourceVersion(); version != "" && version != before.GetResourceVersion() {
 		return apierrors.NewConflict(r.group(), r.Name, fmt.Errorf(
 			"the object has been modified; please apply your changes to the latest version and try again"))
-	} else if version == "" && r.Verb == "update" && r.table.resource.definition != nil {
+	} else if version == "" && r.Verb == "update" && r.resource.definition != nil {
 		unset := field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")
 		return r.invalid(r.Name, field.ErrorList{unset})
 	}
 	return nil
 }
 
-// replace stores what becomes of an object.
-func (s *Server) replace(r *request, before *stored, after object) (*stored, error) {
-	r.table.resource.complete(after)
-	if wrong := r.wrongUpdate(after, before.object); len(wrong) > 0 {
+// replace stores what becomes of an object; was is the one before in the version of the request.
+func (s *Server) replace(r *request, before *stored, was, after object) (*stored, error) {
+	r.resource.complete(after)
+	if wrong := r.wrongUpdate(after, was); len(wrong) > 0 {
 		return nil, r.invalid(r.Name, wrong)
+	}
+	r.resource.count(after, was)
+	if after.meta().GetDeletionTimestamp() != nil && len(after.meta().GetFinalizers()) == 0 && !r.table.lives(after) {
+		if !r.dry() {
+			s.remove(r.table, before)
+			s.settle()
+		}
+		return store(after, before.version), nil // it was never written
+	}
+	after, err := r.table.resource.convert(after, r.table.resource.Version)
+	if err != nil {
+		return nil, err
 	}
 	if after.sameAs(before.object) {
 		return before, nil
 	}
-	r.table.resource.count(after, before.object)
 	if r.dry() {
 		return store(after, before.version), nil
-	}
-	if after.meta().GetDeletionTimestamp() != nil && len(after.meta().GetFinalizers()) == 0 && !r.table.lives(after) {
-		s.remove(r.table, before)
-		s.settle()
-		return store(after, before.version), nil // it was never written
 	}
 	one := s.write(r.table, before, after)
 	s.settle()

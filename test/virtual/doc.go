@@ -12,7 +12,9 @@
 //   - objects.go writes what people write: add-ons, placements, labels.
 //   - judge.go watches the API servers and knows what must never happen; calm.go compares everything when all is quiet.
 //   - day.go draws what happens in a day, of which happenings.go and happenings_hub.go have the kinds.
-//   - ways.go leads a hub without clusters' agents to one state by different routes.
+//   - ways.go leads a hub without clusters' agents to one state by different routes; ways_versions.go has hubs that
+//     serve the add-on API in one version or both, and writes in either, ways_library.go a program of an author in
+//     place of an AddOnTemplate, and ways_state.go reads and compares states.
 //
 // The seed of a Day repeats what happens and when. In which order programs take turns at one instant is up to the
 // scheduler of Go, so that a history is not repeated to the letter.

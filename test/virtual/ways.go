@@ -1,18 +1,15 @@
 package virtual
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,7 +19,6 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
-	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/test/proxy"
@@ -37,16 +33,24 @@ const (
 )
 
 // way is a hub whose clusters have no agents.
-type way struct{ *World }
+type way struct {
+	*World
 
-// newWay returns a hub whose manager runs.
-func newWay(ctx context.Context, o Options) (way, error) {
+	// served are the versions of the add-on API, and version draws the one in which people write next.
+	served  []string
+	version func() string
+	// author is the program that has the add-on; nil while a template has it.
+	author *author
+}
+
+// newWay returns a hub whose manager runs, and where people write the first of the versions that it serves.
+func newWay(ctx context.Context, o Options, served ...string) (way, error) {
 	w, err := New(ctx, o)
 	if err == nil {
 		w.way.remember() // a manager that starts again may see the hub as it was before there was anything
 		startManager(w)
 	}
-	return way{w}, err
+	return way{World: w, served: served, version: func() string { return served[0] }}, err
 }
 
 // startManager starts the hub manager and waits for it. A manager of controller-runtime that is stopped while it starts
@@ -56,12 +60,38 @@ func startManager(w *World) {
 	time.Sleep(10 * time.Second)
 }
 
-// stopManager ends the hub manager. Lies end before that, because a manager that starts slowly cannot be stopped.
-func (w way) stopManager() {
+// stop ends the programs of the hub. Lies end before that, because a manager that starts slowly cannot be stopped.
+func (w way) stop() {
 	if w.way.honest() {
 		time.Sleep(startTime)
 	}
 	w.manager.stop()
+	if w.author != nil && w.author.random.IntN(2) == 0 {
+		w.stopAuthor()
+	}
+}
+
+// start starts what stop ended.
+func (w way) start() {
+	startManager(w.World)
+	if w.author != nil {
+		w.startAuthor()
+	}
+}
+
+// lie lets all that the programs of the hub are told be lies until honest ends that.
+func (w way) lie(lies proxy.Lies) {
+	w.way.lie(lies)
+	if w.author != nil {
+		w.author.link.lie(lies)
+	}
+}
+
+func (w way) honest() {
+	w.way.honest()
+	if w.author != nil {
+		w.author.link.honest()
+	}
 }
 
 // finals is what people want in the end, in the order in which a person writes it.
@@ -124,7 +154,8 @@ func wayManagement(further ...string) *addonv1alpha1.ClusterManagementAddOn {
 	//nolint:staticcheck // v1alpha1 has it
 	o.Spec.SupportedConfigs = append(o.Spec.SupportedConfigs, addonv1alpha1.ConfigMeta{
 		ConfigGroupResource: configKind(), DefaultConfig: &addonv1alpha1.ConfigReferent{Namespace: space, Name: wayAddOn},
-	})
+	}, addonv1alpha1.ConfigMeta{ConfigGroupResource: addonv1alpha1.ConfigGroupResource{Resource: "configmaps"}})
+	o.Spec.AddOnConfiguration.CRName = "way" //nolint:staticcheck // v1beta1 has it not
 	strategies := &o.Spec.InstallStrategy.Placements
 	(*strategies)[0].RolloutStrategy = clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.All}
 	for _, name := range further {
@@ -151,6 +182,7 @@ func configOf(name string) addonv1alpha1.AddOnConfig {
 // wayOwn is the add-on on a cluster of which a person sets the configuration.
 func wayOwn(configs ...string) *addonv1alpha1.ManagedClusterAddOn {
 	o := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: wayAddOn}}
+	o.Spec.InstallNamespace = wayAddOn //nolint:staticcheck // in v1beta1, it is an annotation
 	for _, name := range configs {
 		o.Spec.Configs = append(o.Spec.Configs, configOf(name))
 	}
@@ -179,12 +211,16 @@ func detours(final client.Object) []client.Object {
 		one.Spec.NumberOfClusters, none.Spec.NumberOfClusters = new(int32(1)), new(int32(0))
 		return []client.Object{one, none, nil}
 	case *addonv1alpha1.ClusterManagementAddOn:
-		without, manual := wayManagement(edge), wayManagement()
+		without, manual, none := wayManagement(edge), wayManagement(), wayManagement(edge)
 		without.Spec.SupportedConfigs = without.Spec.SupportedConfigs[:1] //nolint:staticcheck // v1alpha1 has it
+		without.Spec.AddOnConfiguration.CRDName = "old"                   //nolint:staticcheck // v1beta1 has it not
+		none.Spec.SupportedConfigs[1].DefaultConfig = nil                 //nolint:staticcheck // v1alpha1 has it
 		manual.Spec.InstallStrategy = addonv1alpha1.InstallStrategy{Type: addonv1alpha1.AddonInstallStrategyManual}
-		return []client.Object{wayManagement(), without, manual, nil}
+		return []client.Object{wayManagement(), without, manual, none, nil}
 	case *addonv1alpha1.ManagedClusterAddOn:
-		return []client.Object{wayOwn(), wayOwn(edge), wayOwn("missing")}
+		elsewhere, nowhere := wayOwn(ownConfig), wayOwn(edge)
+		elsewhere.Spec.InstallNamespace, nowhere.Spec.InstallNamespace = "elsewhere", "" //nolint:staticcheck // as in wayOwn
+		return []client.Object{wayOwn(), nowhere, wayOwn("missing"), elsewhere}
 	}
 	return nil
 }
@@ -201,16 +237,16 @@ func (w way) wander(random *rand.Rand, lies bool) (told []string, err error) {
 		again := random.IntN(8) == 0
 		if again {
 			tell("the hub manager starts again")
-			w.stopManager()
+			w.stop()
 			time.Sleep(time.Duration(random.IntN(60)) * time.Second)
 		}
 		if lies && (again || random.IntN(3) == 0) {
 			drawn := proxy.Draw(random.Uint64())
 			tell("lies: %s", drawn)
-			w.way.lie(drawn)
+			w.lie(drawn)
 		}
 		if again {
-			startManager(w.World)
+			w.start()
 		}
 		open := slices.Sorted(maps.Keys(steps))
 		i := open[random.IntN(len(open))]
@@ -226,7 +262,7 @@ func (w way) wander(random *rand.Rand, lies bool) (told []string, err error) {
 			time.Sleep(time.Duration(random.Int64N(int64(90 * time.Second))))
 		}
 	}
-	w.way.honest()
+	w.honest()
 	return told, w.put(all[len(all)-1])
 }
 
@@ -242,13 +278,13 @@ func (w way) edit(random *rand.Rand, steps int) (told []string, err error) {
 		again := random.IntN(5) == 0
 		if again {
 			tell("the hub manager starts again")
-			w.stopManager()
+			w.stop()
 		}
 		lies := proxy.Draw(random.Uint64())
 		tell("lies: " + lies.String())
-		w.way.lie(lies)
+		w.lie(lies)
 		if again {
-			startManager(w.World)
+			w.start()
 		}
 		object := others[random.IntN(len(others))]
 		tell(encoded(object))
@@ -267,7 +303,7 @@ func (w way) edit(random *rand.Rand, steps int) (told []string, err error) {
 		}
 		time.Sleep(time.Duration(random.Int64N(int64(5 * time.Minute))))
 	}
-	w.way.honest()
+	w.honest()
 	for _, object := range finals() {
 		if err := w.put(object); err != nil {
 			return told, err
@@ -294,18 +330,25 @@ func drawSteps(all []client.Object, random *rand.Rand) map[int][]client.Object {
 
 // step writes another thing for an object; nil deletes it.
 func (w way) step(final, object client.Object) error {
+	if _, is := final.(*addonv1alpha1.AddOnTemplate); is && w.author != nil && object == nil {
+		w.becomes(nil)
+		return nil
+	}
 	if object == nil {
-		gone, _ := final.DeepCopyObject().(client.Object)
+		gone, err := w.wanted(final)
+		if err != nil {
+			return err
+		}
 		return client.IgnoreNotFound(w.admin.Delete(w.ctx, gone))
 	}
-	if err := w.write(object); isInstalled(final) && apierrors.IsNotFound(err) {
+	if isInstalled(final) && apierrors.IsNotFound(w.write(object)) {
 		return nil // it is not installed at this time
 	}
 	return w.put(object)
 }
 
 // encoded is an object as JSON.
-func encoded(object client.Object) string {
+func encoded(object any) string {
 	text, err := json.Marshal(object)
 	if err != nil {
 		return err.Error()
@@ -322,6 +365,10 @@ func isInstalled(object client.Object) bool {
 // put writes an object: makes it, or changes its labels and its spec. The add-on on a cluster is there when the hub
 // manager installed it.
 func (w way) put(object client.Object) error {
+	if template, is := object.(*addonv1alpha1.AddOnTemplate); is && w.author != nil {
+		w.becomes(template)
+		return nil
+	}
 	for end := time.Now().Add(time.Hour); ; time.Sleep(time.Second) {
 		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return w.write(object) })
 		if err == nil || time.Now().After(end) {
@@ -330,177 +377,33 @@ func (w way) put(object client.Object) error {
 	}
 }
 
-// write writes an object once.
+// write writes an object once, in a version that is drawn.
 func (w way) write(object client.Object) error {
-	want, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	want, err := w.wanted(object)
 	if err != nil {
 		return err
 	}
-	there, _ := object.DeepCopyObject().(client.Object)
+	there := &unstructured.Unstructured{}
+	there.SetGroupVersionKind(want.GroupVersionKind())
 	err = w.admin.Get(w.ctx, client.ObjectKeyFromObject(object), there)
 	switch {
 	case apierrors.IsNotFound(err) && !isInstalled(object):
-		made, _ := object.DeepCopyObject().(client.Object)
-		return w.admin.Create(w.ctx, made)
+		return w.admin.Create(w.ctx, want)
 	case err != nil:
 		return fmt.Errorf("reading %s: %w", object.GetName(), err)
 	case there.GetDeletionTimestamp() != nil:
 		return fmt.Errorf("%s is being deleted", object.GetName())
 	}
-	now, err := runtime.DefaultUnstructuredConverter.ToUnstructured(there)
-	if err != nil {
-		return err
-	}
-	now["spec"] = want["spec"]
-	u := &unstructured.Unstructured{Object: now}
+	there.Object["spec"] = want.Object["spec"]
+	there.SetAnnotations(inAnnotations(there.GetAnnotations(), want.GetAnnotations()))
 	if _, isCluster := object.(*clusterv1.ManagedCluster); isCluster {
 		labels := object.GetLabels()
-		for key, value := range u.GetLabels() {
+		for key, value := range there.GetLabels() {
 			if !strings.HasPrefix(key, labelOf("")) {
 				labels[key] = value
 			}
 		}
-		u.SetLabels(labels)
+		there.SetLabels(labels)
 	}
-	kind, err := w.admin.GroupVersionKindFor(object)
-	if err != nil {
-		return err
-	}
-	u.SetGroupVersionKind(kind)
-	return w.admin.Update(w.ctx, u)
-}
-
-// settle waits until the state is the one that is wanted, or, for nil, until it does not change any more.
-func (w way) settle(want map[string]string) error {
-	// What failed is tried again after 16 minutes at the latest, and an edit explains removals for 15 minutes, after which
-	// the hub manager notes that it is over.
-	const patience, still = 80 * time.Minute, 40 * time.Minute
-	before, since := map[string]string{}, time.Now()
-	for end := time.Now().Add(patience); ; time.Sleep(time.Minute) {
-		now, err := w.read()
-		if err != nil {
-			return err
-		}
-		if !maps.Equal(now, before) {
-			before, since = now, time.Now()
-		}
-		quiet := time.Since(since) >= still
-		if quiet && (want == nil || maps.Equal(now, want)) {
-			return nil
-		}
-		if time.Now().After(end) {
-			return fmt.Errorf("the states differ: %s", difference(want, now))
-		}
-	}
-}
-
-// writes returns what the hub manager writes in a time in which nothing happens.
-func (w way) writes() []string {
-	before := w.way.written()
-	time.Sleep(quietFor)
-	return w.way.more(before)
-}
-
-// read returns everything that the hub manager writes for add-ons, by kind and name. Instants, and what API servers
-// count, are left out; UIDs are the names of their objects.
-func (w way) read() (map[string]string, error) {
-	lists := []client.ObjectList{
-		&workv1.ManifestWorkList{}, &addonv1alpha1.ManagedClusterAddOnList{}, &addonv1alpha1.ClusterManagementAddOnList{},
-		&rbacv1.RoleBindingList{}, &clusterv1beta1.PlacementList{}, &clusterv1beta1.PlacementDecisionList{},
-		&clusterv1.ManagedClusterList{}, &addonv1alpha1.AddOnTemplateList{}, &addonv1alpha1.AddOnDeploymentConfigList{},
-	}
-	all, uids := map[string]string{}, []string{}
-	for _, list := range lists {
-		if err := w.admin.List(w.ctx, list); err != nil {
-			return nil, fmt.Errorf("reading %T: %w", list, err)
-		}
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(list)
-		if err != nil {
-			return nil, err
-		}
-		kind := strings.TrimSuffix(fmt.Sprintf("%T", list)[strings.Index(fmt.Sprintf("%T", list), ".")+1:], "List")
-		items, _ := content["items"].([]any)
-		for _, item := range items {
-			object, _ := item.(map[string]any)
-			u := unstructured.Unstructured{Object: object}
-			name := fmt.Sprint(kind, " ", u.GetNamespace(), "/", u.GetName())
-			uids = append(uids, string(u.GetUID()), "UID of "+name)
-			text, err := json.Marshal(without(object))
-			if err != nil {
-				return nil, err
-			}
-			all[name] = string(text)
-		}
-	}
-	named := strings.NewReplacer(uids...)
-	instants := regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
-	// What people intended is known by the UIDs and generations of Placements.
-	intents := regexp.MustCompile(`"intent\\":\\"2:[0-9a-f]+`)
-	// A page of a Placement that is made again has another number while the former one goes.
-	pages := regexp.MustCompile(`-decision-\d+|sum [0-9a-f]+`)
-	parts := regexp.MustCompile(`(/decision-group\\*":\\*"[^"]*)/\d+`)
-	read := make(map[string]string, len(all))
-	for name, text := range all {
-		text = intents.ReplaceAllString(instants.ReplaceAllString(named.Replace(text), "then"), "intent")
-		text = parts.ReplaceAllString(pages.ReplaceAllString(text, "-decision"), "$1")
-		read[pages.ReplaceAllString(name, "-decision")] = text
-	}
-	return read, nil
-}
-
-// without returns a value without what counts changes, and with its conditions by type.
-func without(value any) any {
-	switch typed := value.(type) {
-	case map[string]any:
-		for _, key := range []string{
-			"resourceVersion", "generation", "observedGeneration", "lastObservedGeneration", "managedFields",
-		} {
-			delete(typed, key)
-		}
-		for key, item := range typed {
-			typed[key] = without(item)
-		}
-		if conditions, is := typed["conditions"].([]any); is {
-			slices.SortFunc(conditions, func(a, b any) int { return cmp.Compare(typeOf(a), typeOf(b)) })
-		}
-	case []any:
-		for i, item := range typed {
-			typed[i] = without(item)
-		}
-	}
-	return value
-}
-
-// typeOf is the type of a condition.
-func typeOf(condition any) string {
-	content, _ := condition.(map[string]any)
-	text, _ := content["type"].(string)
-	return text
-}
-
-// difference tells where two states differ.
-func difference(want, got map[string]string) string {
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(want)) {
-		if got[name] != want[name] {
-			all = append(all, name+": "+firstDifference(want[name], got[name]))
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(got)) {
-		if _, wanted := want[name]; !wanted {
-			all = append(all, name+" is there besides")
-		}
-	}
-	return strings.Join(all, "\n")
-}
-
-// firstDifference quotes two texts where they begin to differ.
-func firstDifference(want, got string) string {
-	const before, length = 80, 400
-	at := 0
-	for at < min(len(want), len(got)) && want[at] == got[at] {
-		at++
-	}
-	quoted := func(text string) string { return text[max(0, min(at-before, len(text))):min(len(text), at+length)] }
-	return fmt.Sprintf("want %q\ngot %q", quoted(want), quoted(got))
+	return w.admin.Update(w.ctx, there)
 }

@@ -19,9 +19,18 @@ var ways = flag.Int("ways", 12, "ways to one state that are compared with the st
 // onWay runs a test with a hub without agents, in a bubble.
 func onWay(t *testing.T, take func(*testing.T, way)) {
 	t.Helper()
+	onHub(t, apis()[0], take)
+}
+
+// onHub is onWay on a hub that has the add-on API in some way.
+func onHub(t *testing.T, api apiOf, take func(*testing.T, way)) {
+	t.Helper()
 	inBubble(t, func(t *testing.T) {
 		t.Helper()
-		w, err := newWay(t.Context(), Options{Dir: t.TempDir(), Log: logr.Discard()})
+		definitions, err := api.definitions()
+		require.NoError(t, err)
+		o := Options{Dir: t.TempDir(), Log: logr.Discard(), Definitions: definitions}
+		w, err := newWay(t.Context(), o, api.served...)
 		require.NoError(t, err)
 		defer w.Stop()
 		take(t, w)

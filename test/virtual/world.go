@@ -14,11 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/agent"
 	"github.com/spokelet/spokelet/hub"
+	"github.com/spokelet/spokelet/hub/webhook"
 	"github.com/spokelet/spokelet/internal/hubprocess"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
@@ -30,6 +32,8 @@ import (
 type Options struct {
 	// Clusters and AddOns are how many there are.
 	Clusters, AddOns int
+	// Definitions are those of the hub; nil means those that its manager ships and converts.
+	Definitions [][]byte
 	// Dir is where kubeconfigs are written.
 	Dir string
 	// Log is the log of all programs.
@@ -74,11 +78,16 @@ func New(ctx context.Context, o Options) (*World, error) {
 		return nil, err
 	}
 	w.ctx, w.cancel = context.WithCancel(ctx)
-	hubKinds, err := apiserver.Defined(manifests.CRDs())
+	if o.Definitions == nil {
+		if o.Definitions, err = shipped(); err != nil {
+			return nil, err
+		}
+	}
+	hubKinds, err := apiserver.Defined(o.Definitions)
 	if err != nil {
 		return nil, err
 	}
-	w.hub = apiserver.New(apiserver.Options{Resources: hubKinds})
+	w.hub = apiserver.New(apiserver.Options{Resources: hubKinds, Webhook: webhook.Handler(logr.Discard())})
 	if w.admin, err = w.adminOf(w.hub, hubKinds); err != nil {
 		return nil, err
 	}
@@ -112,8 +121,11 @@ func (w *World) adminOf(s *apiserver.Server, kinds []apiserver.Resource) (client
 		if r.Namespaced {
 			scope = meta.RESTScopeNamespace
 		}
-		kind := r.GroupVersion().WithKind(r.Kind)
-		mapper.AddSpecific(kind, r.GroupVersionResource, r.GroupVersion().WithResource(strings.ToLower(r.Kind)), scope)
+		for _, version := range r.Served {
+			served := schema.GroupVersion{Group: r.Group, Version: version}
+			mapper.AddSpecific(served.WithKind(r.Kind), served.WithResource(r.Resource),
+				served.WithResource(strings.ToLower(r.Kind)), scope)
+		}
 	}
 	config := &rest.Config{Host: "https://admin", Transport: s.Transport("jane", "system:masters"), QPS: -1}
 	c, err := client.NewWithWatch(config, client.Options{Scheme: w.scheme, Mapper: mapper})

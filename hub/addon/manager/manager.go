@@ -127,7 +127,11 @@ func newManager(ctx context.Context, c Config, cfg *rest.Config, own addOns) (*h
 
 // setup adds the reconcilers to the manager, and the field indexes to its cache.
 func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, own addOns) error {
-	api := addonapi.Client{Client: mgr.GetClient(), Wire: wire}
+	configs, err := addonapi.DetectConfigs(mgr.GetRESTMapper())
+	if err != nil {
+		return err
+	}
+	api := addonapi.Client{Client: mgr.GetClient(), Wire: wire, Configs: configs}
 	changed := objectwatch.NewChanges(2)
 	others, err := objectwatch.New(mgr.GetConfig(), c.WatchedConfigs, changed.Send)
 	if err != nil {
@@ -137,7 +141,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 		return fmt.Errorf("registering the watch of configurations of any kind: %w", err)
 	}
 	store := &addonconfig.Store{
-		Client: mgr.GetClient(), Home: c.HubNamespace, Others: others, Limit: c.WatchedConfigs, Kinds: own.kinds(),
+		Client: mgr.GetClient(), Versions: configs, Home: c.HubNamespace, Others: others, Limit: c.WatchedConfigs,
+		Kinds: own.kinds(),
 	}
 	follower := &configure.Follower{
 		Configurer: configure.Configurer{AddOns: api, Store: store, Changed: changed.Receiver(0)}, Supports: own.supports,

@@ -34,6 +34,8 @@ type game struct {
 	*rand.Rand
 
 	real, memory *side
+	// paths are those in which objects are made, by kind.
+	paths map[string]string
 	// last are the objects as the last answer showed them, in the names of the test, by path.
 	last map[string]map[string]any
 }
@@ -43,7 +45,7 @@ func newGame(t *testing.T, seed uint64) *game {
 	admin := rest.CopyConfig(plane.Admin())
 	client, err := rest.HTTPClientFor(admin)
 	require.NoError(t, err)
-	g := &game{T: t, Rand: rand.New(rand.NewPCG(seed, 21)), last: map[string]map[string]any{}}
+	g := &game{T: t, Rand: rand.New(rand.NewPCG(seed, 21)), last: map[string]map[string]any{}, paths: collections()}
 	space := suite.UniqueName("compare")
 	g.real = &side{t: t, http: client, host: admin.Host, space: space, names: newNaming()}
 	g.memory = &side{
@@ -67,7 +69,7 @@ func (g *game) play() {
 	}})
 	type pair struct{ real, memory *seen }
 	watches := map[string]pair{}
-	for kind, path := range collections() {
+	for kind, path := range g.paths {
 		if kind == "ManagedCluster" {
 			continue // other games have some, too
 		}
@@ -102,8 +104,8 @@ func (g *game) both(a *ask) {
 	}
 	if one, ok := want.Body.(map[string]any); ok && one["metadata"] != nil && one["items"] == nil {
 		meta, _ := one["metadata"].(map[string]any)
-		if kind := fmt.Sprint(one["kind"]); collections()[kind] != "" {
-			g.last[collections()[kind]+"/"+fmt.Sprint(meta["name"])] = one
+		if kind := fmt.Sprint(one["kind"]); g.paths[kind] != "" {
+			g.last[g.paths[kind]+"/"+fmt.Sprint(meta["name"])] = one
 		}
 	}
 }
@@ -117,7 +119,7 @@ func goesOn(list map[string]any) string {
 // agree waits until both sides have the same objects: real controllers take a moment.
 func (g *game) agree(a *ask) {
 	g.Helper()
-	for _, path := range collections() {
+	for _, path := range g.paths {
 		list := &ask{method: http.MethodGet, path: path, query: "labelSelector=game=SPACE"}
 		suite.Within(g.T, 20*time.Second, suite.Checks(func(c assert.TestingT) {
 			want, _ := g.real.send(list)
@@ -134,7 +136,7 @@ func pick[T any](g *game, all ...T) T { return all[g.IntN(len(all))] }
 func (g *game) draw() *ask {
 	kinds := []string{"ConfigMap", "ConfigMap", "ManifestWork", "ManifestWork", "ManagedCluster"}
 	kind := pick(g, kinds...)
-	collection := collections()[kind]
+	collection := g.paths[kind]
 	name := pick(g, "a", "b", "c", "d")
 	if kind == "ManagedCluster" {
 		name += "-SPACE"
