@@ -123,5 +123,5 @@ func (s *Server) token(r *request) (int, any, error) {
 		"expirationTimestamp": instant(now.Add(lifetime)),
 	}
 	o["apiVersion"], o["kind"] = authenticationv1.SchemeGroupVersion.String(), "TokenRequest"
-	return http.StatusCreated, store(o, s.version), nil
+	return http.StatusCreated, encode(o), nil
 }
