@@ -1,15 +1,12 @@
 package apiserver
 
 import (
-	"errors"
+	"io"
 	"maps"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
-
-// errRestored is what a client gets whose watch was open when the server was restored.
-var errRestored = errors.New("the API server is restored")
 
 // Backup is the state of a Server at an instant.
 type Backup struct {
@@ -57,7 +54,7 @@ func (s *Server) Restore(b *Backup) {
 		}
 		for _, streams := range t.watches {
 			for one := range streams {
-				one.end(errRestored)
+				one.end(io.ErrUnexpectedEOF)
 			}
 		}
 	}

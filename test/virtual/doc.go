@@ -11,6 +11,10 @@
 //   - objects.go writes what people write: add-ons, placements, labels.
 //   - judge.go watches the API servers and knows what must never happen; calm.go compares everything when all is quiet.
 //   - day.go draws what happens in a day.
+//   - works.go plays a day of works that people write: each cluster plays scenarios one after the other (scenarios.go
+//     and the files beside it). member.go has clusters with hosted agents, two hubs, and other settings, userworks.go
+//     the works and a model of what must be on a cluster, faults.go what API servers and proxies do wrong, and
+//     judge_works.go what must never happen.
 //   - ways.go leads a hub without clusters' agents to one state by different routes.
 //
 // The seed of a Day repeats what happens and when. In which order programs take turns at one instant is up to the
