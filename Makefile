@@ -224,6 +224,10 @@ storm: kube build ## Edit a hub and a cluster at random, then compare everything
 day: ## Play a day of a fleet in one process and in virtual time (DAY_FLAGS='-clusters 1000 -addons 10 -seed 7')
 	go test ./test/virtual -count 1 -v -timeout 0 -run TestADayOfAFleet -args $(DAY_FLAGS)
 
+.PHONY: works
+works: ## Play a day of works that people write, in virtual time (WORKS_FLAGS='-seed 7 -scenes "the hub is a black hole"')
+	go test ./test/virtual -count 1 -v -timeout 0 -run TestADayOfWorks -args $(WORKS_FLAGS)
+
 .PHONY: ways
 ways: ## Lead a hub to one state by other routes, and by lies, which must be the same (WAYS_FLAGS='-ways 5000')
 	go test ./test/virtual -count 1 -timeout 0 -run "TestTwoWays|TestTwoVersions|TestATemplateAndAProgram|TestLiesDeleteNothing" -args $(or $(WAYS_FLAGS),-ways 500)

@@ -138,6 +138,10 @@ type Config struct {
 	// the agent, for tracing for example; it is called several times, and what it returns must be safe for concurrent use.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 
+	// PollFiles reads the files of kubeconfigs and credentials now and then, and does not watch them. It is for programs
+	// that embed the agent where the file system does not tell of changes, as that of a network may not.
+	PollFiles bool
+
 	// foreign collects the flags and feature gates that were given and have no effect.
 	foreign command.Foreign
 }

@@ -143,6 +143,7 @@ func (a *agent) watchMember(mgr ctrl.Manager, found member, changed func(member)
 	}
 	spoke := &bootstrap.Watcher{
 		Over: func([]bootstrap.Candidate) string { return "" }, Spoke: a.spokeFile(), End: endPhase(end), Clock: a.clock,
+		Poll: a.config.PollFiles,
 	}
 	return spoke.SetupWithManager(mgr)
 }
@@ -154,7 +155,10 @@ func (w *memberWatch) Start(ctx context.Context) error {
 		defer w.mu.Unlock()
 		return w.last.files
 	}
-	return (&bootstrap.FileWatch{Paths: files, Changed: func() { w.read(ctx) }, Clock: w.clock}).Start(ctx)
+	watch := &bootstrap.FileWatch{
+		Paths: files, Changed: func() { w.read(ctx) }, Clock: w.clock, Poll: w.config.PollFiles,
+	}
+	return watch.Start(ctx)
 }
 
 func (w *memberWatch) read(ctx context.Context) {

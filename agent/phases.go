@@ -276,7 +276,7 @@ func (a *agent) newWatcher(
 ) *bootstrap.Watcher {
 	return &bootstrap.Watcher{
 		Sources: a.config.sources(), Candidates: v.found, Over: over, Spoke: a.spokeFile(), End: endPhase(end),
-		Clock: a.clock,
+		Clock: a.clock, Poll: a.config.PollFiles,
 	}
 }
 

@@ -26,12 +26,18 @@ type FileWatch struct {
 	Changed func()
 	// Clock measures the pauses where files cannot be watched.
 	Clock clock.Clock
+	// Poll reads the files now and then and does not watch them.
+	Poll bool
 }
 
 // Start implements manager.Runnable.
 func (w *FileWatch) Start(ctx context.Context) error {
 	if len(w.Paths()) == 0 {
 		<-ctx.Done()
+		return nil
+	}
+	if w.Poll {
+		w.poll(ctx)
 		return nil
 	}
 	watcher, err := fsnotify.NewWatcher()

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -54,4 +55,18 @@ func TestAFileIsWatchedBeforeItsDirectoryExists(t *testing.T) {
 	awaitContent("4")
 	cancel()
 	require.NoError(t, <-ended)
+}
+
+func TestFilesCanBeReadNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		read := 0
+		w := &FileWatch{
+			Clock: clock.RealClock{}, Poll: true, Paths: func() []string { return []string{"kubeconfig"} },
+			Changed: func() { read++ },
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*pollPause-time.Second)
+		defer cancel()
+		require.NoError(t, w.Start(ctx))
+		require.Equal(t, 3, read, "at the start, and after each pause")
+	})
 }

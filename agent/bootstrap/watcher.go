@@ -41,6 +41,8 @@ type Watcher struct {
 	End func(reason string)
 	// Clock measures the pauses.
 	Clock clock.Clock
+	// Poll reads the files now and then and does not watch them.
+	Poll bool
 
 	mu sync.Mutex
 }
@@ -72,7 +74,7 @@ func (w *Watcher) Latest() []Candidate {
 func (w *Watcher) SetupWithManager(mgr ctrl.Manager) error {
 	one := ctrl.Request{NamespacedName: types.NamespacedName{Name: "bootstrap"}}
 	events := make(chan event.GenericEvent, 1)
-	files := &FileWatch{Clock: w.Clock, Paths: w.files, Changed: func() {
+	files := &FileWatch{Clock: w.Clock, Poll: w.Poll, Paths: w.files, Changed: func() {
 		select {
 		case events <- event.GenericEvent{Object: &corev1.Secret{}}:
 		default:

@@ -205,9 +205,7 @@ func (r *Reconciler) input(f *facts) *input {
 		}
 		o.known.State, o.known.Drift = r.store.Look(f.owner, m.ID())
 		o.frozen = status.Frozen(f.work, m, was)
-		if !o.known.State.Requested.IsZero() {
-			o.unwatched = r.store.Unwatched(f.owner, m.ID())
-		}
+		o.unwatched = r.store.Unwatched(f.owner, m.ID())
 	}
 	return in
 }

@@ -28,6 +28,9 @@ type absence struct {
 	admitted chan struct{}
 	// over reports that the hub has listed its works, which count from then on.
 	over atomic.Bool
+	// trusted reports that the copies of works count. Before, an event may come of a hub that is about to have listed its
+	// works, and says nothing that the copy knows.
+	trusted atomic.Bool
 }
 
 // offline reports whether the works are those of the copies.
@@ -62,9 +65,18 @@ func (r *Reconciler) startOffline(ctx context.Context, queue workqueue.TypedRate
 	}
 	log.FromContext(ctx).Info("looking after the works as they were last seen, until the hub lists them",
 		"works", len(works), "after", patience.String())
-	for _, name := range works {
-		queue.AddAfter(r.request(name), patience)
+	begin := func() {
+		r.absence.trusted.Store(true)
+		for _, name := range works {
+			queue.Add(r.request(name))
+		}
 	}
+	if patience == 0 {
+		begin()
+		return nil
+	}
+	timer := time.AfterFunc(patience, begin)
+	context.AfterFunc(ctx, func() { timer.Stop() })
 	return nil
 }
 
@@ -108,6 +120,9 @@ func (r *Reconciler) awaitHub(ctx context.Context, queue workqueue.TypedRateLimi
 // work in the facts, which says nothing about whether it exists.
 func (r *Reconciler) observeOffline(ctx context.Context, f *facts) (*facts, error) {
 	f.offline = true
+	if !r.absence.trusted.Load() {
+		return f, nil
+	}
 	size := r.Cache.Size(f.owner.Name)
 	large := size > largeWork
 	if large && !r.enter(f, reconcile.Long) {

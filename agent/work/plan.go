@@ -121,6 +121,10 @@ func planStep(in *input, i int) apply.Step {
 	}
 	s.StatusFirst = known.InSync(request) && known.Drift <= watch.StatusOnly
 	s.Action, s.Reason = action(&s, request)
+	if o.unwatched { // nothing else leads to the pass that reads it the next time
+		asked := watch.State{Requested: in.now}
+		s.Wake = reconcile.Earliest(s.Wake, asked.RecheckAt(m.ID()))
+	}
 	if s.Action == apply.Blocked && s.Denial == nil {
 		s.Denial = &apply.Denial{Err: manifest.Failed(s.Reason), Final: true}
 	}

@@ -202,6 +202,16 @@ func TestWhenAStepIsDecidedAgain(t *testing.T) {
 	due := planStep(one(t, synced, unwatched), 0).Wake.Sub(epoch.Add(-time.Minute))
 	assert.GreaterOrEqual(t, due, watch.RecheckPause)
 	assert.Less(t, due, 2*watch.RecheckPause)
+	later := func(in *input) { in.now = in.now.Add(2 * watch.RecheckPause) }
+	for sentence, step := range map[string]apply.Step{
+		"it is read now":           planStep(one(t, synced, unwatched, later), 0),
+		"it is new":                planStep(one(t, unwatched, later), 0),
+		"its executor is not well": planStep(one(t, synced, unwatched, later, decided(executor.Decision{Verdict: executor.Denied, Err: errors.New("lacks create")})), 0),
+	} {
+		next := step.Wake.Sub(epoch.Add(2 * watch.RecheckPause))
+		assert.GreaterOrEqual(t, next, watch.RecheckPause, "%s, and again some minutes later", sentence)
+		assert.Less(t, next, 2*watch.RecheckPause, sentence)
+	}
 	again := epoch.Add(time.Minute)
 	step = planStep(one(t, synced, unwatched, decided(executor.Decision{Verdict: executor.Allowed, Recheck: again})), 0)
 	assert.Equal(t, again, step.Wake, "a decision about the executor may be due earlier")

@@ -286,13 +286,22 @@ func (r *Reconciler) published(owner watch.Owner, before, after *workv1.Manifest
 // second for ever.
 func onlyFeedback(before, after *workv1.ManifestWorkStatus) bool {
 	was, is := before.ResourceStatus.Manifests, after.ResourceStatus.Manifests
-	if len(was) != len(is) || !equality.Semantic.DeepEqual(before.Conditions, after.Conditions) {
+	if len(was) != len(is) || !sameButTimes(before.Conditions, after.Conditions) {
 		return false
 	}
 	for i := range was {
-		if was[i].ResourceMeta != is[i].ResourceMeta || !equality.Semantic.DeepEqual(was[i].Conditions, is[i].Conditions) {
+		if was[i].ResourceMeta != is[i].ResourceMeta || !sameButTimes(was[i].Conditions, is[i].Conditions) {
 			return false
 		}
 	}
 	return true
+}
+
+// sameButTimes reports whether conditions differ in their times at most: that of StatusFeedbackSynced moves with each
+// value.
+func sameButTimes(before, after []metav1.Condition) bool {
+	return slices.EqualFunc(before, after, func(a, b metav1.Condition) bool {
+		a.LastTransitionTime, b.LastTransitionTime = metav1.Time{}, metav1.Time{}
+		return a == b
+	})
 }

@@ -84,13 +84,17 @@ func factsOf(name string) *facts {
 	}
 }
 
-// feedbackOf returns a status with a value of feedback and the status of its condition.
+// feedbackOf returns a status with a value of feedback, with which the time of a condition moves, and the status of the
+// condition of the work.
 func feedbackOf(value int64, applied metav1.ConditionStatus) workv1.ManifestWorkStatus {
 	return workv1.ManifestWorkStatus{
 		Conditions: []metav1.Condition{{Type: workv1.WorkApplied, Status: applied}},
 		ResourceStatus: workv1.ManifestResourceStatus{Manifests: []workv1.ManifestCondition{{
 			StatusFeedbacks: workv1.StatusFeedbackResult{Values: []workv1.FeedbackValue{
 				{Name: "probed", Value: workv1.FieldValue{Type: workv1.Integer, Integer: &value}},
+			}},
+			Conditions: []metav1.Condition{{
+				Type: "StatusFeedbackSynced", Status: metav1.ConditionTrue, LastTransitionTime: metav1.Unix(value, 0),
 			}},
 		}}},
 	}

@@ -49,6 +49,12 @@ func ResourceOf(r *http.Request) string {
 	return t.Resource
 }
 
+// VerbOf returns the verb of the API of a request that is about a resource; empty for others.
+func VerbOf(r *http.Request) string {
+	t, _ := readTarget(r)
+	return t.Verb
+}
+
 // verbOf returns the verb of the API for the method of a request.
 func verbOf(r *http.Request, name string) string {
 	switch r.Method {

@@ -28,10 +28,15 @@ func Programs() []Program {
 	day := func(seed string) []string {
 		return []string{"-run", "^TestADayOfAFleet$", "-args", "-seed", seed, "-per-hour", "120"}
 	}
+	works := func(seed string) []string { return []string{"-run", "^TestADayOfWorks$", "-args", "-seed", seed} }
 	return []Program{
 		{
 			Name: "day", What: "a day of a fleet in virtual time, three seeds", Fleet: true, folders: virtual,
 			runs: [][]string{day("1"), day("2"), day("3")}, most: 5 * time.Minute,
+		},
+		{
+			Name: "works", What: "a day of works that people write, in virtual time, two seeds", Fleet: true, folders: virtual,
+			runs: [][]string{works("1"), works("2")}, most: 15 * time.Minute,
 		},
 		{
 			Name: "ways", What: "ways to one state, with and without lies", Fleet: true, folders: virtual,

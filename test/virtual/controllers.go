@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/test/sandbox"
 )
 
@@ -91,7 +92,7 @@ func (s *signer) sign(request *certificatesv1.CertificateSigningRequest) (pkix.N
 	if seconds := request.Spec.ExpirationSeconds; seconds != nil {
 		lasts = min(lasts, time.Duration(*seconds)*time.Second)
 	}
-	now := time.Now()
+	now := time.Now().Add(s.world.skews[request.Labels[names.LabelClusterName]])
 	signed, err := s.ca.SignRequest(request.Spec.Request, now.Add(-issuedEarlier), now.Add(lasts))
 	if err != nil {
 		return pkix.Name{}, err

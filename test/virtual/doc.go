@@ -12,6 +12,10 @@
 //   - objects.go writes what people write: add-ons, placements, labels.
 //   - judge.go watches the API servers and knows what must never happen; calm.go compares everything when all is quiet.
 //   - day.go draws what happens in a day, of which happenings.go and happenings_hub.go have the kinds.
+//   - works.go plays a day of works that people write: each cluster plays scenarios one after the other (scenarios.go
+//     and the files beside it). member.go has clusters with hosted agents, two hubs, and other settings, userworks.go
+//     the works and a model of what must be on a cluster, faults.go what API servers and proxies do wrong, and
+//     judge_works.go what must never happen.
 //   - ways.go leads a hub without clusters' agents to one state by different routes; ways_versions.go has hubs that
 //     serve the add-on API in one version or both, and writes in either, ways_library.go a program of an author in
 //     place of an AddOnTemplate, and ways_state.go reads and compares states.

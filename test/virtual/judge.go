@@ -405,7 +405,7 @@ func (j *judge) secret(kind watch.EventType, cluster string, s *corev1.Secret) {
 		j.tell("the certificate in Secret %s of %s: %v", s.Name, cluster, err)
 		return
 	}
-	j.expires[o] = certificates[0].NotAfter
+	j.expires[o] = certificates[0].NotAfter.Add(-j.world.skews[cluster])
 }
 
 // tick judges what time alone changes.

@@ -21,6 +21,8 @@ type program struct {
 	// failed is told when it ends by itself; it is started again then, as a kubelet does.
 	failed func(error)
 	log    logr.Logger
+	// turn has room for one that stops where several may at a time; nil elsewhere.
+	turn chan struct{}
 
 	mu     sync.Mutex
 	cancel context.CancelFunc
@@ -53,9 +55,22 @@ func (p *program) start(ctx context.Context) {
 	}()
 }
 
+// halt ends the program and does not wait until it is over.
+func (p *program) halt() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cancel != nil {
+		p.cancel()
+	}
+}
+
 // stop ends the program and waits until it is over. A queue of controller-runtime that is about to hand out a request
 // when it ends blocks its workers, so nothing may be under way.
 func (p *program) stop() {
+	if p.turn != nil {
+		p.turn <- struct{}{}
+		defer func() { <-p.turn }()
+	}
 	synctest.Wait()
 	p.mu.Lock()
 	cancel, over := p.cancel, p.over

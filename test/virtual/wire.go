@@ -37,6 +37,10 @@ type link struct {
 	instant time.Time
 	same    map[string]int
 	hot     func(request string)
+	// halt ends the program that sends one; nil lets it wait for a second, which it may do with a lock that others need.
+	halt func()
+	// faults are what some requests suffer, see faults.go.
+	faults []*fault
 }
 
 // mostAtOnce is how often a program may send the same request at one instant.
@@ -157,7 +161,7 @@ func (l *link) more(before map[string]int) []string {
 // RoundTrip implements http.RoundTripper.
 func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	l.mu.Lock()
-	to, off, down, loops := l.to, l.off, l.down, l.loops(r)
+	to, off, down, loops := l.faulty(l.to), l.off, l.down, l.loops(r)
 	if isWrite(r) {
 		l.wrote[r.Method+" "+r.URL.Path]++
 		l.last[r.Method+" "+r.URL.Path] = bodyOf(r)
@@ -168,6 +172,10 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	l.mu.Unlock()
 	if loops {
 		l.hot(r.Method + " " + r.URL.Path)
+		if l.halt != nil {
+			l.halt()
+			return nil, errCut
+		}
 		time.Sleep(time.Second)
 	}
 	if off {

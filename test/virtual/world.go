@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -53,6 +54,10 @@ type World struct {
 	signer   *signer
 	judge    *judge
 	scheme   *runtime.Scheme
+	// skews are by how much the hub is ahead of the agents of some clusters.
+	skews map[string]time.Duration
+	// turn has room for one program that stops.
+	turn chan struct{}
 
 	ctx    context.Context //nolint:containedctx // it is the life of the world
 	cancel context.CancelFunc
@@ -72,7 +77,7 @@ const hubHost = "hub"
 
 // New returns a world in which no program runs yet.
 func New(ctx context.Context, o Options) (*World, error) {
-	w := &World{options: o, byName: map[string]*Cluster{}}
+	w := &World{options: o, byName: map[string]*Cluster{}, skews: map[string]time.Duration{}, turn: make(chan struct{}, 1)}
 	var err error
 	if w.scheme, err = hubprocess.NewScheme(); err != nil {
 		return nil, err
