@@ -12,9 +12,9 @@ const clockPeriod = 5 * time.Minute
 
 func isOff(ahead time.Duration) bool { return ahead.Abs() >= time.Minute }
 
-// LookAtClock returns when to judge again, by the clock of now, what was judged by the clock of the hub: soon where that
-// differs from the one of the agent by a minute or more, because people set clocks right and nothing tells when. It is
-// zero otherwise.
+// LookAtClock returns when to judge again, by the clock of now, what was judged by the clock of the hub: soon where
+// that differs from the one of the agent by a minute or more, because people set clocks right and nothing tells when.
+// It is zero otherwise.
 func LookAtClock(ahead time.Duration, now time.Time) time.Time {
 	if !isOff(ahead) {
 		return time.Time{}

@@ -44,10 +44,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 	if err := errors.Join(err, failed); err != nil {
 		return err
 	}
-	placements := &fleet.Placements{Client: mgr.GetClient(), Own: c.Placement, Clock: now}
-	if c.Placement {
-		placements.Passes = &fleet.Passes{}
-	}
+	placements := newPlacements(mgr, c.Placement, now)
 	configs, failed := newConfigurations(mgr, c, addOns, placements)
 	if failed != nil {
 		return failed
@@ -99,6 +96,15 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 		}
 	}
 	return nil
+}
+
+// newPlacements returns what is known of Placements, which this hub manager schedules or another program.
+func newPlacements(mgr ctrl.Manager, own bool, now clock.PassiveClock) *fleet.Placements {
+	placements := &fleet.Placements{Client: mgr.GetClient(), Own: own, Clock: now}
+	if own {
+		placements.Passes = &fleet.Passes{}
+	}
+	return placements
 }
 
 // index adds the field indexes.

@@ -79,8 +79,8 @@ func (p *Placements) Decisions(ctx context.Context, key types.NamespacedName) (*
 }
 
 // Confirm returns an error, which is a lost race, if the decisions that were returned last are not those that live,
-// usually the API server, has now. Who deletes something because of decisions asks that before: a cache may be behind by
-// any time. Only metadata are read.
+// usually the API server, has now. Who deletes something because of decisions asks that before: a cache may be behind
+// by any time. Only metadata are read.
 func (p *Placements) Confirm(ctx context.Context, live client.Reader, d *Decisions) error {
 	leave, err := p.gate.Enter(ctx, "confirm what Placements have decided")
 	if err != nil {

@@ -21,7 +21,8 @@ import (
 // isOutdated reports whether the cache has a ClusterManagementAddOn that is gone or going, or another one of that name.
 // The garbage collector deletes its add-ons then, and would do so again and again with those that are installed again.
 func (r *Reconciler) isOutdated(ctx context.Context, cached client.Object) (bool, error) {
-	live, err := reconcile.Get(ctx, r.Live, client.ObjectKeyFromObject(cached), r.AddOns.MetadataOfClusterManagementAddOn())
+	key := client.ObjectKeyFromObject(cached)
+	live, err := reconcile.Get(ctx, r.Live, key, r.AddOns.MetadataOfClusterManagementAddOn())
 	if apierrors.IsForbidden(err) {
 		return false, nil // The rights of an earlier version do not let us ask.
 	}
@@ -49,8 +50,8 @@ func (r *Reconciler) confirm(ctx context.Context, f fleetFacts, p removals) erro
 	return nil
 }
 
-// still returns an error if the cache has other decisions by now than those from which removals follow: removing add-ons
-// from thousands of clusters takes minutes, in which somebody may take back what dropped them.
+// still returns an error if the cache has other decisions by now than those from which removals follow: removing
+// add-ons from thousands of clusters takes minutes, in which somebody may take back what dropped them.
 func (r *Reconciler) still(ctx context.Context, f fleetFacts) error {
 	for _, d := range f.placements {
 		now, err := r.Placements.Decisions(ctx, d.Key)
@@ -73,8 +74,8 @@ func (r *Reconciler) confirmCluster(ctx context.Context, c candidate) error {
 	return behind(clusterv1.GroupName, "managedclusters", c.cluster)
 }
 
-// same reports whether two copies of a cluster, nil where it does not exist, are one version of it. Our placement decides
-// by its labels, claims and taints as well, from the same cache.
+// same reports whether two copies of a cluster, nil where it does not exist, are one version of it. Our placement
+// decides by its labels, claims and taints as well, from the same cache.
 func same(a, b *clusterv1.ManagedCluster) bool {
 	if a == nil || b == nil {
 		return a == b

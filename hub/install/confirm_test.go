@@ -176,7 +176,7 @@ func TestAnAddOnIsNotInstalledAgainWhileItsDefinitionGoes(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Empty(t, h.made)
-	assert.True(t, result.Requeue) //nolint:staticcheck // rate limited
+	assert.True(t, result.Requeue)
 }
 
 // Somebody takes back what dropped thousands of clusters while their add-ons are being removed.

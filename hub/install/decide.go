@@ -200,8 +200,8 @@ func isOwnerReference(ref metav1.OwnerReference, name string) bool {
 	return err == nil && gv.Group == addonv1beta1.GroupName && ref.Kind == ownerKind && ref.Name == name
 }
 
-// isOfAnother reports whether an add-on, nil where it does not exist, belongs to a ClusterManagementAddOn of the same name
-// with another UID: an earlier or a later one.
+// isOfAnother reports whether an add-on, nil where it does not exist, belongs to a ClusterManagementAddOn of the same
+// name with another UID: an earlier or a later one.
 func isOfAnother(addon, cma client.Object) bool {
 	return addon != nil && slices.ContainsFunc(addon.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
 		return isOwnerReference(ref, cma.GetName()) && ref.UID != cma.GetUID()

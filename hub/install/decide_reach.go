@@ -151,8 +151,8 @@ func reachable(
 	return time.Time{}, nil
 }
 
-// isEarlier reports whether another scheduler decided before people edited what they want, as far as this process knows:
-// a toleration that the Placement has now is not one that it had then.
+// isEarlier reports whether another scheduler decided before people edited what they want, as far as this process
+// knows: a toleration that the Placement has now is not one that it had then.
 func isEarlier(d *fleet.Decisions, intentSince time.Time) bool {
 	return !d.Own && !d.Written.After(intentSince)
 }

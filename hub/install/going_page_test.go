@@ -144,7 +144,7 @@ func (h *pagesHub) passes(within time.Duration) {
 		switch {
 		case result.RequeueAfter > 0:
 			due[next] = h.clock.Now().Add(result.RequeueAfter)
-		case result.Requeue: //nolint:staticcheck // a lost race is repeated so
+		case result.Requeue:
 			due[next] = h.clock.Now().Add(time.Second)
 		}
 	}

@@ -43,10 +43,10 @@ type remembered struct {
 	reported string
 }
 
-// see remembers since when a cluster is available, and no taint says otherwise: since the write that brought it back, by the clock of the API server
-// like the decisions that it is compared with, or, when it was available at first sight, since it reported so, at most
-// since then. The clock of its agent may be hours off. The former is nil at first sight, and the present one when the
-// cluster is gone.
+// see remembers since when a cluster is available, and no taint says otherwise: since the write that brought it back,
+// by the clock of the API server like the decisions that it is compared with, or, when it was available at first
+// sight, since it reported so, at most since then. The clock of its agent may be hours off. The former is nil at
+// first sight, and the present one when the cluster is gone.
 func (m *memory) see(was, is *clusterv1.ManagedCluster, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,7 +76,8 @@ func (m *memory) see(was, is *clusterv1.ManagedCluster, now time.Time) {
 	}
 }
 
-// missed notes that a cluster was away while nobody watched, and is back: decisions may have dropped it because of that.
+// missed notes that a cluster was away while nobody watched, and is back: decisions may have dropped it because of
+// that.
 func (m *memory) missed(cluster string, now time.Time) {
 	for _, f := range m.fleets {
 		if a, noted := f.unselected[cluster]; noted {

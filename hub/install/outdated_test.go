@@ -48,7 +48,7 @@ func TestAnAddOnThatWentIsInstalledAgainOnlyIfItsDefinitionIsThere(t *testing.T)
 			result, err := h.r.Reconcile(t.Context(), ctrlreconcile.Request{NamespacedName: key})
 			require.NoError(t, err)
 			assert.Equal(t, tc.made, h.made)
-			assert.Equal(t, len(tc.made) == 0, result.Requeue, "it looks again, later and later") //nolint:staticcheck // rate limited
+			assert.Equal(t, len(tc.made) == 0, result.Requeue, "it looks again, later and later")
 			assert.Equal(t, len(tc.made) == 0, h.r.memory.went("hello", "c1"))
 		})
 	}

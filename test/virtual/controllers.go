@@ -187,7 +187,8 @@ func (c *Cluster) settle(ctx context.Context, key client.ObjectKey, generation i
 	}
 }
 
-// statusOf returns the status of a Deployment in a stage of its pods. Numbers that are 0 are omitted, as Kubernetes does.
+// statusOf returns the status of a Deployment in a stage of its pods. Numbers that are 0 are omitted, as Kubernetes
+// does.
 func (c *Cluster) statusOf(d *appsv1.Deployment, s stage) appsv1.DeploymentStatus {
 	before := d.Status
 	status := appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1}

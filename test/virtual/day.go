@@ -43,8 +43,8 @@ type play struct {
 // was violated, and what is still different when the fleet had its time.
 func (w *World) Run(ctx context.Context, d Day) ([]string, error) {
 	p := &play{
-		World: w, Rand: rand.New(rand.NewPCG(d.Seed, 2026)), seed: d.Seed, images: map[string]string{}, bad: map[string]bool{},
-		withdrawn: map[string][]string{},
+		World: w, Rand: rand.New(rand.NewPCG(d.Seed, 2026)), seed: d.Seed, images: map[string]string{},
+		bad: map[string]bool{}, withdrawn: map[string][]string{},
 	}
 	if err := p.begin(); err != nil {
 		return nil, err

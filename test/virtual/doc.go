@@ -8,7 +8,8 @@
 //   - world.go has the hub and the clusters, program.go their programs, which can be stopped and started, and wire.go
 //     the way from a program to an API server, which can be cut, and on which answers can be lies (package proxy).
 //   - controllers.go plays what else lives in a real fleet: the signer of certificates, and what runs Deployments and
-//     Jobs. scheduler.go plays another program that schedules Placements, which is ended in the middle of what it writes.
+//     Jobs. scheduler.go plays another program that schedules Placements, which is ended in the middle of what it
+//     writes.
 //   - objects.go writes what people write: add-ons, placements, labels.
 //   - judge.go watches the API servers and knows what must never happen; calm.go compares everything when all is quiet.
 //   - day.go draws what happens in a day, of which happenings.go and happenings_hub.go have the kinds.

@@ -32,7 +32,6 @@ func (p *play) configure() {
 		if err := p.admin.Get(p.ctx, client.ObjectKey{Namespace: o.cluster, Name: o.addOn}, &addOn); err != nil {
 			return client.IgnoreNotFound(err)
 		}
-		//nolint:staticcheck // v1alpha1 has it
 		addOn.Spec.Configs = []addonv1alpha1.AddOnConfig{{
 			ConfigGroupResource: configKind(),
 			ConfigReferent:      addonv1alpha1.ConfigReferent{Namespace: config.Namespace, Name: config.Name},

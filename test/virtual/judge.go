@@ -279,7 +279,8 @@ func (j *judge) deployment(kind watch.EventType, o one, d *appsv1.Deployment) {
 		return
 	}
 	s := d.Status
-	j.moves(o, imageOf(d), s.ObservedGeneration == d.Generation && s.AvailableReplicas > 0 && s.Replicas == s.UpdatedReplicas)
+	available := s.ObservedGeneration == d.Generation && s.AvailableReplicas > 0 && s.Replicas == s.UpdatedReplicas
+	j.moves(o, imageOf(d), available)
 }
 
 // moves judges the image of a Deployment: only so many may be on the way to one.
@@ -322,8 +323,8 @@ func (j *judge) moves(o one, image string, available bool) {
 			if kindOf(o.addOn) != grouped || j.calm(other.cluster, recovered) { // One that is away is not selected.
 				moving++
 			}
-		} else if kindOf(o.addOn) != grouped && !broken && before != "" && j.calm(o.cluster, recovered) && j.calm(other.cluster, recovered) &&
-			time.Since(j.since[other]) > noticed {
+		} else if kindOf(o.addOn) != grouped && !broken && before != "" && j.calm(o.cluster, recovered) &&
+			j.calm(other.cluster, recovered) && time.Since(j.since[other]) > noticed {
 			// Those that move at the same instant are seen one after the other.
 			time.AfterFunc(settled, func() { j.wasLeft(other, to, o) })
 		}
@@ -334,7 +335,8 @@ func (j *judge) moves(o one, image string, available bool) {
 	}
 }
 
-// inOrder judges that an add-on moves to an image: nobody does while that fails somewhere, or before the canaries had it.
+// inOrder judges that an add-on moves to an image: nobody does while that fails somewhere, or before the canaries had
+// it.
 func (j *judge) inOrder(o one, image string) {
 	if !j.calm(o.cluster, recovered) {
 		return
@@ -361,7 +363,8 @@ func (j *judge) inOrder(o one, image string) {
 // progresses judges what an add-on says about its progress: it is not complete while no pod of its version is ready.
 func (j *judge) progresses(o one, a *addonv1alpha1.ManagedClusterAddOn) {
 	before, now := j.progress[o], ""
-	if c := meta.FindStatusCondition(a.Status.Conditions, addonv1alpha1.ManagedClusterAddOnConditionProgressing); c != nil {
+	c := meta.FindStatusCondition(a.Status.Conditions, addonv1alpha1.ManagedClusterAddOnConditionProgressing)
+	if c != nil {
 		now = c.Reason
 	}
 	j.progress[o] = now
@@ -375,7 +378,8 @@ func (j *judge) progresses(o one, a *addonv1alpha1.ManagedClusterAddOn) {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		if j.next[o] == image && j.since[o].Equal(since) && j.isWanted(o) && j.calm(o.cluster, recovered) {
-			j.tell("told-truly: the add-on %s of %s is said to be complete, and no pod runs with %s", o.addOn, o.cluster, image)
+			j.tell("told-truly: the add-on %s of %s is said to be complete, and no pod runs with %s",
+				o.addOn, o.cluster, image)
 		}
 	})
 }
@@ -427,7 +431,8 @@ func (j *judge) tick() {
 		}
 		for o, since := range j.goingSince {
 			if now.Sub(since) > gone && j.calm(o.cluster, noticed) {
-				j.tell("removal-ends: the add-on %s of %s is being deleted since %s", o.addOn, o.cluster, since.Format(time.TimeOnly))
+				j.tell("removal-ends: the add-on %s of %s is being deleted since %s",
+					o.addOn, o.cluster, since.Format(time.TimeOnly))
 				delete(j.goingSince, o)
 			}
 		}

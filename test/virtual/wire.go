@@ -47,7 +47,9 @@ type link struct {
 const mostAtOnce = 100
 
 func newLink(name string, to http.RoundTripper, hot func(string)) *link {
-	return &link{name: name, to: to, down: make(chan struct{}), hot: hot, wrote: map[string]int{}, last: map[string]string{}}
+	return &link{
+		name: name, to: to, down: make(chan struct{}), hot: hot, wrote: map[string]int{}, last: map[string]string{},
+	}
 }
 
 // loops reports whether a program sends a request again and again. In a bubble, it would do so for ever.

@@ -212,7 +212,8 @@ func (w *World) newCluster(name string, kinds []apiserver.Resource) (*Cluster, e
 
 // isCanary reports whether a cluster gets grouped add-ons first.
 func (w *World) isCanary(cluster string) bool {
-	return slices.ContainsFunc(w.clusters[:min(canaries, len(w.clusters))], func(c *Cluster) bool { return c.Name == cluster })
+	first := w.clusters[:min(canaries, len(w.clusters))]
+	return slices.ContainsFunc(first, func(c *Cluster) bool { return c.Name == cluster })
 }
 
 // Start starts all programs and what else lives in the fleet.
