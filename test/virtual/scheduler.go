@@ -28,8 +28,8 @@ const (
 )
 
 // scheduler plays another program that schedules Placements, as OCM does: it makes an empty page, writes its decisions,
-// does so with the next one, deletes those that are too many, and writes the status of the Placement in the end. Between
-// two of these requests it takes its time, or is ended for a while and begins again.
+// does so with the next one, deletes those that are too many, and writes the status of the Placement in the end.
+// Between two of these requests it takes its time, or is ended for a while and begins again.
 type scheduler struct {
 	*World
 
