@@ -154,7 +154,7 @@ func reachable(
 // isEarlier reports whether another scheduler decided before people edited what they want, as far as this process
 // knows: a toleration that the Placement has now is not one that it had then.
 func isEarlier(d *fleet.Decisions, intentSince time.Time) bool {
-	return !d.Own && !d.Written.After(intentSince)
+	return !d.Own && !intentSince.IsZero() && !d.Written.After(intentSince)
 }
 
 // dropsUnavailable reports whether a Placement may have dropped a cluster because it is not available: it tolerates one

@@ -195,7 +195,11 @@ func (f fleetFacts) judge(c candidate) (wake time.Time, done bool, why error) {
 	if why != nil {
 		return wake, false, why
 	}
-	wake, why = reachable(c.managed, c.absence, f.placements, f.edited(), f.intentSince, f.now)
+	since := f.intentSince
+	if f.state.Intent != "" && !f.edited() {
+		since = time.Time{} // What people want has been so since nothing was unselected, also before this process began.
+	}
+	wake, why = reachable(c.managed, c.absence, f.placements, f.edited(), since, f.now)
 	return wake, false, why
 }
 

@@ -55,7 +55,10 @@ func TestFromWhereAnAddOnIsRemoved(t *testing.T) {
 			removalOf(with(ready(false), installed, unreachable), decided("p").but(tolerant, lately).known()), "remove",
 		},
 		"a silent cluster when another scheduler has not decided since it does not mind": {
-			removalOf(with(ready(false), installed, unreachable), decided("p").but(tolerant).known()), "kept",
+			edited(removalOf(with(ready(false), installed, unreachable), decided("p").but(tolerant).known())), "kept",
+		},
+		"a silent cluster that was dropped when nobody minded already": {
+			removalOf(with(ready(false), installed, unreachable), decided("p").but(tolerant).known()), "remove",
 		},
 	}
 	for sentence, tc := range tests {
@@ -324,6 +327,12 @@ func unreachable(f *facts) {
 }
 
 // tolerant lets a Placement select clusters whose agent is silent.
+// edited makes what people want another thing than what was settled.
+func edited(f fleetFacts) fleetFacts {
+	f.state.Intent = "2:before"
+	return f
+}
+
 // lately has a page written a moment ago.
 func lately(s *scene) { s.pages[0].CreationTimestamp = metav1.NewTime(noon().Add(-time.Minute)) }
 
