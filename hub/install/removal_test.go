@@ -329,7 +329,7 @@ func unreachable(f *facts) {
 // tolerant lets a Placement select clusters whose agent is silent.
 // edited makes what people want another thing than what was settled.
 func edited(f fleetFacts) fleetFacts {
-	f.state.Intent = "2:before"
+	f.state.Intent, f.intent, f.intentSince = "2:before", "2:now", noon().Add(-time.Hour)
 	return f
 }
 
