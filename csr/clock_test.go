@@ -120,7 +120,7 @@ func TestTellClock(t *testing.T) {
 		assert.Zero(t, LookAtClock(ahead, noon))
 	}
 	for _, ahead := range []time.Duration{time.Minute, -time.Minute, time.Hour} {
-		assert.Equal(t, noon.Add(5*time.Minute), LookAtClock(ahead, noon), "somebody may have set it right")
+		assert.Equal(t, noon.Add(5*time.Minute), LookAtClock(ahead, noon), "a user may have set it right")
 	}
 }
 

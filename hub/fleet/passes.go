@@ -86,7 +86,7 @@ type Undecided struct {
 }
 
 // Undecided returns why the PlacementDecisions of a Placement may not be those of the present clusters, and reports
-// whether that is so; it is not where nobody says.
+// whether that is so; it is not where nothing is noted.
 func (p *Passes) Undecided(key types.NamespacedName) (Undecided, bool) {
 	if p == nil {
 		return Undecided{}, false

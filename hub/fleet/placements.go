@@ -2,13 +2,11 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/maphash"
 	"iter"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -88,6 +86,10 @@ func (p *Placements) Confirm(ctx context.Context, live client.Reader, d *Decisio
 	}
 	known := p.known[d.Key]
 	leave()
+	behind := reconcile.Behind(version().Group, "placements", d.Key.String())
+	if known.decisions != d {
+		return behind
+	}
 	placement := &metav1.PartialObjectMetadata{}
 	placement.SetGroupVersionKind(version().WithKind("Placement"))
 	if placement, err = reconcile.Get(ctx, live, d.Key, placement); err != nil {
@@ -99,10 +101,8 @@ func (p *Placements) Confirm(ctx context.Context, live client.Reader, d *Decisio
 		client.MatchingLabels{names.LabelPlacement: d.Key.Name}); err != nil {
 		return fmt.Errorf("listing the decisions of Placement %s: %w", d.Key, err)
 	}
-	versions := p.versionsOf(orNone(placement), each(list.Items))
-	if known.decisions != d || known.versions != versions {
-		resource := schema.GroupResource{Group: version().Group, Resource: "placements"}
-		return apierrors.NewConflict(resource, d.Key.String(), errors.New("the cache does not have its decisions yet"))
+	if p.versionsOf(orNone(placement), each(list.Items)) != known.versions {
+		return behind
 	}
 	return nil
 }

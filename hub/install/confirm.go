@@ -2,10 +2,8 @@ package install
 
 import (
 	"context"
-	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -51,7 +49,7 @@ func (r *Reconciler) confirm(ctx context.Context, f fleetFacts, p removals) erro
 }
 
 // still returns an error if the cache has other decisions by now than those from which removals follow: removing
-// add-ons from thousands of clusters takes minutes, in which somebody may take back what dropped them.
+// add-ons from thousands of clusters takes minutes, in which a user may take back what dropped them.
 func (r *Reconciler) still(ctx context.Context, f fleetFacts) error {
 	for _, d := range f.placements {
 		now, err := r.Placements.Decisions(ctx, d.Key)
@@ -59,7 +57,7 @@ func (r *Reconciler) still(ctx context.Context, f fleetFacts) error {
 			return err
 		}
 		if now != d {
-			return behind(clusterv1.GroupName, "placements", d.Key.String())
+			return reconcile.Behind(clusterv1.GroupName, "placements", d.Key.String())
 		}
 	}
 	return nil
@@ -71,7 +69,7 @@ func (r *Reconciler) confirmCluster(ctx context.Context, c candidate) error {
 	if err != nil || same(live, c.managed) {
 		return err
 	}
-	return behind(clusterv1.GroupName, "managedclusters", c.cluster)
+	return reconcile.Behind(clusterv1.GroupName, "managedclusters", c.cluster)
 }
 
 // same reports whether two copies of a cluster, nil where it does not exist, are one version of it. Our placement
@@ -83,12 +81,6 @@ func same(a, b *clusterv1.ManagedCluster) bool {
 	return a.UID == b.UID && a.ResourceVersion == b.ResourceVersion
 }
 
-// behind is a lost race: an object is not as the cache has it, and its event starts the next pass.
-func behind(group, resource, name string) error {
-	return apierrors.NewConflict(schema.GroupResource{Group: group, Resource: resource}, name,
-		errors.New("the cache does not have its latest version yet"))
-}
-
 func behindDefinition(name string) error {
-	return behind(addonv1beta1.GroupName, "clustermanagementaddons", name)
+	return reconcile.Behind(addonv1beta1.GroupName, "clustermanagementaddons", name)
 }

@@ -62,7 +62,7 @@ func (h *pagesHub) selectOnly(selected func(string) bool) {
 	}
 }
 
-// liveOf is copyOfHub with definitions.
+// liveOf returns another hub with the same objects in the same versions.
 func liveOf(t *testing.T, h *pagesHub) client.WithWatch {
 	t.Helper()
 	var pages clusterv1beta1.PlacementDecisionList

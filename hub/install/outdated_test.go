@@ -13,10 +13,8 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -58,19 +56,6 @@ func TestAnAddOnThatWentIsInstalledAgainOnlyIfItsDefinitionIsThere(t *testing.T)
 // cluster was not available, and drops it. The cluster is available and selected again since. It lost its add-on.
 // Shows: hub/removal-confirmed
 func TestNoAddOnIsRemovedByWhatOnlyTheCacheSays(t *testing.T) {
-	drop := func(h *pagesHub) {
-		older := h.page("p-decision-1")
-		newer := older.DeepCopy()
-		newer.Status.Decisions = nil
-		require.NoError(h, h.Update(t.Context(), newer))
-		var placement clusterv1beta1.Placement
-		require.NoError(h, h.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "p"}, &placement))
-		pages := []*clusterv1beta1.PlacementDecision{newer, h.page("p-decision-2")}
-		placement.Status.NumberOfSelectedClusters = 1
-		placement.Status.Conditions = []metav1.Condition{fleet.Mark(2, pages)}
-		require.NoError(h, h.Update(t.Context(), &placement))
-		h.r.ofDecision().UpdateFunc(t.Context(), event.UpdateEvent{ObjectOld: older, ObjectNew: newer}, h.q)
-	}
 	for sentence, change := range map[string]func(t *testing.T, live client.Client){
 		"another page": func(t *testing.T, live client.Client) {
 			t.Helper()
@@ -102,8 +87,8 @@ func TestNoAddOnIsRemovedByWhatOnlyTheCacheSays(t *testing.T) {
 	} {
 		t.Run("the API server has "+sentence, func(t *testing.T) {
 			h := newPagesHub(t, true, 0, func(*clusterv1beta1.Placement) {})
-			drop(h)
-			live := copyOfHub(t, h)
+			h.dropped("c1")
+			live := liveOf(t, h)
 			change(t, live)
 			h.r.Live = live
 			h.passes(time.Hour)
@@ -113,18 +98,4 @@ func TestNoAddOnIsRemovedByWhatOnlyTheCacheSays(t *testing.T) {
 			assert.Equal(t, []string{"c1"}, h.removed, "it is as the cache says")
 		})
 	}
-}
-
-// copyOfHub returns another hub with the same objects in the same versions.
-func copyOfHub(t *testing.T, h *pagesHub) client.Client {
-	t.Helper()
-	var pages clusterv1beta1.PlacementDecisionList
-	var placements clusterv1beta1.PlacementList
-	var clusters clusterv1.ManagedClusterList
-	all := fake.NewClientBuilder().WithScheme(h.Scheme())
-	for _, list := range []client.ObjectList{&pages, &placements, &clusters} {
-		require.NoError(t, h.List(t.Context(), list))
-		all = all.WithLists(list)
-	}
-	return all.Build()
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -93,6 +94,13 @@ func IsLostRace(err error) bool {
 		return len(parts) > 0
 	}
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
+}
+
+// Behind returns a lost race: the API server has another version of an object than the cache, and the event of that
+// starts the next pass.
+func Behind(group, resource, name string) error {
+	return apierrors.NewConflict(schema.GroupResource{Group: group, Resource: resource}, name,
+		errors.New("the cache does not have its latest version yet"))
 }
 
 // Class returns the class of the outcome.

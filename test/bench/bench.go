@@ -127,15 +127,3 @@ func (r *run) noteRatio(name string, value, bare time.Duration, budget float64) 
 	}
 	r.table.Note(name, measured, fmt.Sprintf("%.1fx", budget), ratio <= budget)
 }
-
-// wait waits for a pause.
-func wait(ctx context.Context, pause time.Duration) error {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
-}

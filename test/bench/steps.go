@@ -31,8 +31,8 @@ func (r *run) rest(ctx context.Context) error {
 	if err := r.noteMemory("memory after the start", 0); err != nil {
 		return err
 	}
-	if err := wait(ctx, r.Idle); err != nil {
-		return err
+	if !fleet.Pause(ctx, r.Idle) {
+		return context.Cause(ctx)
 	}
 	if err := r.noteMemory(fmt.Sprintf("memory %s after the last request, joined, no works", r.Idle), 32); err != nil {
 		return err
@@ -216,8 +216,8 @@ func (r *run) idle(ctx context.Context) error {
 		return err
 	}
 	began := time.Now()
-	if err := wait(ctx, r.Idle); err != nil {
-		return err
+	if !fleet.Pause(ctx, r.Idle) {
+		return context.Cause(ctx)
 	}
 	after, err := r.cpu()
 	if err != nil {
@@ -253,8 +253,8 @@ func (r *run) strangers(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("creating strangers: %w", err)
 	}
-	if err := wait(ctx, settled); err != nil {
-		return err
+	if !fleet.Pause(ctx, settled) {
+		return context.Cause(ctx)
 	}
 	after, err := measure.Resident(r.cluster.Agent.PID())
 	if err != nil {

@@ -10,8 +10,11 @@ import (
 
 // A Bug was found once and mended.
 type Bug struct {
-	// Name is that of its file, What a sentence on what goes wrong, and From who found it.
-	Name, What, From string
+	// Name is that of its file.
+	Name string
+	// What is a sentence on what goes wrong, and From tells who found it.
+	What string `json:"-"`
+	From string `json:"-"`
 	// Play are the programs that should notice it, in the order in which they are played.
 	Play []string `json:"-"`
 	// Edits put it back.

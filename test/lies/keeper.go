@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spokelet/spokelet/test/sandbox"
+	"github.com/spokelet/spokelet/test/sandbox/fleet"
 )
 
 const (
@@ -30,13 +31,13 @@ func (k *keeper) restart(ctx context.Context, program *sandbox.Process, after ti
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	program.Kill()
-	pause(ctx, after)
+	fleet.Pause(ctx, after)
 	return program.Start()
 }
 
 // keep starts programs again that ended.
 func (k *keeper) keep(ctx context.Context, programs func() []*sandbox.Process, ended func(error)) {
-	for pause(ctx, keepEvery) {
+	for fleet.Pause(ctx, keepEvery) {
 		k.mu.Lock()
 		for _, program := range programs() {
 			err := program.Exited()

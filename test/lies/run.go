@@ -162,7 +162,7 @@ func (r *run) all(ctx context.Context, outcome *Outcome) error {
 		r.lie()
 	}
 	for _, one := range r.steps {
-		if err == nil && pause(ctx, one.before) {
+		if err == nil && fleet.Pause(ctx, one.before) {
 			r.tell("%s", one)
 			err = r.perform(ctx, one)
 		}
@@ -239,7 +239,7 @@ func (r *run) settle(ctx context.Context) []string {
 			told = true
 			r.tell("still\n  %s", strings.Join(wrong, "\n  "))
 		}
-		if time.Since(since) > patience || time.Since(began) > limit || !pause(ctx, 100*time.Millisecond) {
+		if time.Since(since) > patience || time.Since(began) > limit || !fleet.Pause(ctx, 100*time.Millisecond) {
 			return wrong
 		}
 	}
@@ -250,7 +250,7 @@ func (r *run) rest(ctx context.Context) []string {
 	began := time.Now()
 	for {
 		from := time.Now()
-		if !pause(ctx, quiet) {
+		if !fleet.Pause(ctx, quiet) {
 			return nil
 		}
 		var wrote []string

@@ -31,7 +31,7 @@ func (r *run) perform(ctx context.Context, s step) error {
 		if err := r.setImage(ctx, bad+r.nextImage()); err != nil {
 			return err
 		}
-		pause(ctx, s.within)
+		fleet.Pause(ctx, s.within)
 		return r.setImage(ctx, r.nextImage())
 	case deselect:
 		return r.choose(ctx, p, false)
@@ -39,7 +39,7 @@ func (r *run) perform(ctx context.Context, s step) error {
 		if err := r.choose(ctx, p, false); err != nil {
 			return err
 		}
-		pause(ctx, s.within)
+		fleet.Pause(ctx, s.within)
 		return r.choose(ctx, p, true)
 	case deleteAddOn:
 		r.judge.free(p)
@@ -63,7 +63,7 @@ func (r *run) perform(ctx context.Context, s step) error {
 		if err := r.hub.Delete(ctx, placement(p.addOn)); err != nil {
 			return fmt.Errorf("deleting the Placement: %w", err)
 		}
-		pause(ctx, s.within/4)
+		fleet.Pause(ctx, s.within/4)
 		return r.hub.Create(ctx, placement(p.addOn))
 	case moveObject:
 		return r.move(ctx, one)
@@ -76,7 +76,7 @@ func (r *run) perform(ctx context.Context, s step) error {
 	case wrongProxy:
 		one.toHub.Lie(proxy.Lies{Seed: r.seed, Away: 1, Astray: 10 * time.Hour})
 		err := r.keeper.restart(ctx, one.Agent, 0)
-		pause(ctx, s.within)
+		fleet.Pause(ctx, s.within)
 		one.toHub.Lie(r.ofHub[s.cluster])
 		return err
 	case killManager:
@@ -162,7 +162,7 @@ func (r *run) refuse(ctx context.Context, s step) error {
 	if err := r.hub.Create(ctx, addOn); err != nil {
 		r.tell("  %v", err) // the namespace may be going
 	}
-	pause(ctx, s.within/2)
+	fleet.Pause(ctx, s.within/2)
 	agent, err := r.fleet.Hub.User(csr.ClusterUser(name, "agent"), csr.ClusterGroup(name), csr.GroupManagedClusters)
 	if err != nil {
 		return err
@@ -231,7 +231,7 @@ func (r *run) denyAWhile(ctx context.Context, one *spoke, within time.Duration) 
 		return err
 	}
 	r.judge.deny(one.Name)
-	pause(ctx, within)
+	fleet.Pause(ctx, within)
 	r.judge.welcome(one.Name)
 	return accept(true)
 }

@@ -241,7 +241,7 @@ func follow[O client.Object](
 	for ctx.Err() == nil {
 		events, err := c.Watch(ctx, list, options...)
 		if err != nil {
-			pause(ctx, versionEvery)
+			fleet.Pause(ctx, versionEvery)
 			continue
 		}
 		for event := range events.ResultChan() {
@@ -255,7 +255,7 @@ func follow[O client.Object](
 
 // tellVersions tells proxies the version of an API server as time goes by.
 func tellVersions(ctx context.Context, c client.Client, to ...*proxy.Proxy) {
-	for pause(ctx, versionEvery) {
+	for fleet.Pause(ctx, versionEvery) {
 		var list corev1.NodeList
 		if err := c.List(ctx, &list, client.Limit(1)); err != nil {
 			continue
@@ -263,18 +263,6 @@ func tellVersions(ctx context.Context, c client.Client, to ...*proxy.Proxy) {
 		for _, one := range to {
 			one.Saw(list.ResourceVersion)
 		}
-	}
-}
-
-// pause waits; false means that ctx has ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 
@@ -289,7 +277,7 @@ func (s *spoke) runPod(ctx context.Context, pod *corev1.Pod) {
 			pod.Status.Phase, pod.Status.Conditions = corev1.PodSucceeded, nil
 		}
 		err := s.admin.Status().Update(ctx, pod)
-		if err == nil || apierrors.IsNotFound(err) || !pause(ctx, versionEvery) {
+		if err == nil || apierrors.IsNotFound(err) || !fleet.Pause(ctx, versionEvery) {
 			return
 		}
 		if err := s.admin.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {

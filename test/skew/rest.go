@@ -26,8 +26,8 @@ func (w *world) rest(ctx context.Context) error {
 	}
 	last, since, began := before, time.Now(), time.Now()
 	for time.Since(since) < quiet {
-		if err := pause(ctx, every); err != nil {
-			return err
+		if !fleet.Pause(ctx, every) {
+			return context.Cause(ctx)
 		}
 		now, err := w.written(seen)
 		if err != nil {

@@ -174,23 +174,11 @@ func (w *world) hold(ctx context.Context, version string, clusters int, period t
 		if n := having(version, seen); n != clusters {
 			return fmt.Errorf("%d clusters have version %s, and %d may", n, version, clusters)
 		}
-		if err := pause(ctx, every); err != nil {
-			return err
+		if !fleet.Pause(ctx, every) {
+			return context.Cause(ctx)
 		}
 	}
 	return nil
-}
-
-// pause waits.
-func pause(ctx context.Context, period time.Duration) error {
-	timer := time.NewTimer(period)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
 }
 
 // at replaces the program that a moment has, where the path replaces any.

@@ -44,7 +44,7 @@ type rotation struct {
 // kill kills the agent after each pause and starts it again.
 func (r *rotation) kill(ctx context.Context, pauses []time.Duration) error {
 	for _, pause := range pauses {
-		if !wait(ctx, pause) {
+		if !fleet.Pause(ctx, pause) {
 			return nil
 		}
 		r.cluster.Agent.Kill()
@@ -62,12 +62,12 @@ func (r *rotation) kill(ctx context.Context, pauses []time.Duration) error {
 func (r *rotation) cut(ctx context.Context, pauses []time.Duration) error {
 	defer r.fleet.Link.Mend()
 	for _, pause := range pauses {
-		if !wait(ctx, pause) {
+		if !fleet.Pause(ctx, pause) {
 			return nil
 		}
 		r.turn(true)
 		r.fleet.Link.Cut()
-		if !wait(ctx, outage) {
+		if !fleet.Pause(ctx, outage) {
 			return nil
 		}
 		r.fleet.Link.Mend()
@@ -82,18 +82,6 @@ func (r *rotation) turn(away bool) {
 	r.away, r.turns = away, r.turns+1
 	if away {
 		r.report.Outages++
-	}
-}
-
-// wait waits for a pause; false when ctx ended before.
-func wait(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 

@@ -176,40 +176,8 @@ func (p *play) conclude() ([]string, error) {
 		p.judge.violated("%v", err)
 		return p.judge.found(), nil
 	}
-	time.Sleep(recovered)
-	for range quietSpans {
-		p.beQuiet()
-	}
-	if p.judge.counted()[quietSpan] == 0 {
-		p.judge.violated("quiet: certificates were renewed all the time")
-	}
+	p.beQuiet(p.links())
 	return p.judge.found(), nil
-}
-
-const (
-	// quietSpans are looked at, of quietFor each.
-	quietSpans, quietFor = 12, 5 * time.Minute
-	// quietSpan counts those in which nothing happened.
-	quietSpan = "quiet spans"
-)
-
-// beQuiet looks for writes in a time in which nothing happens.
-func (p *play) beQuiet() {
-	links, certificates := p.links(), p.judge.counted()[certificate]
-	before := make([]map[string]int, len(links))
-	for i, l := range links {
-		before[i] = l.written()
-	}
-	time.Sleep(quietFor)
-	if p.judge.counted()[certificate] > certificates {
-		return // one that is renewed costs writes
-	}
-	p.judge.count(quietSpan)
-	for i, l := range links {
-		if more := l.more(before[i]); len(more) > 0 {
-			p.judge.violated("quiet: %s wrote in %s in which nothing happened: %v", l.name, quietFor, l.saying(more))
-		}
-	}
 }
 
 // some draws a cluster.

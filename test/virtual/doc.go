@@ -11,7 +11,8 @@
 //     Jobs. scheduler.go plays another program that schedules Placements, which is ended in the middle of what it
 //     writes.
 //   - objects.go writes what people write: add-ons, placements, labels.
-//   - judge.go watches the API servers and knows what must never happen; calm.go compares everything when all is quiet.
+//   - judge.go watches the API servers and knows what must never happen; calm.go compares everything when all is quiet,
+//     and quiet.go then looks for writes that nothing asks for.
 //   - day.go draws what happens in a day, of which happenings.go and happenings_hub.go have the kinds.
 //   - works.go plays a day of works that people write: each cluster plays scenarios one after the other (scenarios.go
 //     and the files beside it). member.go has clusters with hosted agents, two hubs, and other settings, userworks.go

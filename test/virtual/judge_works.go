@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -117,33 +116,9 @@ func (f *fleet) conclude() {
 			f.judge.violated("comes-back: at the end: %v", err)
 		}
 	}
-	time.Sleep(recovered)
-	for range quietSpans {
-		f.beQuiet()
-	}
-	if f.judge.counted()[quietSpan] == 0 {
-		f.judge.violated("quiet: certificates were renewed all the time")
-	}
-}
-
-// beQuiet looks for writes in a time in which nothing happens.
-func (f *fleet) beQuiet() {
-	links, certificates := []*link{f.way}, f.judge.counted()[certificate]
+	links := []*link{f.way}
 	for _, m := range f.members {
 		links = append(links, m.links()...)
 	}
-	before := make([]map[string]int, len(links))
-	for i, l := range links {
-		before[i] = l.written()
-	}
-	time.Sleep(quietFor)
-	if f.judge.counted()[certificate] > certificates {
-		return // one that is renewed costs writes
-	}
-	f.judge.count(quietSpan)
-	for i, l := range links {
-		if more := l.more(before[i]); len(more) > 0 {
-			f.judge.violated("quiet: %s wrote in %s in which nothing happened: %v", l.name, quietFor, more)
-		}
-	}
+	f.beQuiet(links)
 }

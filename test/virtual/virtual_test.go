@@ -30,7 +30,23 @@ func TestMain(m *testing.M) {
 // Shows: invariants/rollout-ends, invariants/never-expired, invariants/repaired, invariants/no-loop
 // Shows: invariants/quiet, invariants/comes-back
 func TestADayOfAFleet(t *testing.T) {
-	o := Options{Clusters: *clusters, AddOns: *addOns, Dir: t.TempDir(), Log: logr.Discard()}
+	playDay(t, func(t *testing.T, o Options) ([]string, *judge) {
+		t.Helper()
+		o.Clusters, o.AddOns = *clusters, *addOns
+		w, err := New(t.Context(), o)
+		require.NoError(t, err)
+		defer w.Stop()
+		violations, err := w.Run(t.Context(), Day{Seed: *seed, Lasts: *lasts, PerHour: *perHour})
+		require.NoError(t, err)
+		t.Logf("%d clusters x %d add-ons", o.Clusters, o.AddOns)
+		return violations, w.judge
+	})
+}
+
+// playDay plays a day in a bubble, with the log that a flag names, and reports what was violated.
+func playDay(t *testing.T, play func(*testing.T, Options) ([]string, *judge)) {
+	t.Helper()
+	o := Options{Dir: t.TempDir(), Log: logr.Discard()}
 	if *logFile != "" {
 		file, err := os.Create(*logFile)
 		require.NoError(t, err)
@@ -45,16 +61,11 @@ func TestADayOfAFleet(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		t.Helper()
 		start := time.Now()
-		w, err := New(t.Context(), o)
-		require.NoError(t, err)
-		defer w.Stop()
-		violations, err := w.Run(t.Context(), Day{Seed: *seed, Lasts: *lasts, PerHour: *perHour})
-		require.NoError(t, err)
+		violations, judge := play(t, o)
 		for _, one := range violations {
 			t.Error(one)
 		}
-		t.Logf("%d clusters x %d add-ons, seed %d: %s of virtual time, %v", o.Clusters, o.AddOns, *seed, time.Since(start),
-			w.judge.counted())
+		t.Logf("seed %d: %s of virtual time, %v", *seed, time.Since(start), judge.counted())
 	})
 	t.Logf("in %s", time.Since(began))
 }

@@ -27,12 +27,8 @@ func (r *run) idle(ctx context.Context) error {
 		return err
 	}
 	began := time.Now()
-	timer := time.NewTimer(r.Idle)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
+	if !fleet.Pause(ctx, r.Idle) {
 		return context.Cause(ctx)
-	case <-timer.C:
 	}
 	after, err := r.at()
 	if err != nil {

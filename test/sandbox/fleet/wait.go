@@ -44,3 +44,15 @@ func Wait(ctx context.Context, what string, note func(string), holds func(ctx co
 		}
 	}
 }
+
+// Pause waits, and reports whether ctx did not end meanwhile.
+func Pause(ctx context.Context, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -47,7 +47,7 @@ func run() error {
 	if err != nil {
 		return fmt.Errorf("finding the module: %w", err)
 	}
-	outcomes, err := load(*kept)
+	outcomes, err := load(*kept, known)
 	if err != nil {
 		return err
 	}
@@ -101,8 +101,8 @@ func chosen(names string, bug bugs.Bug) ([]bugs.Program, error) {
 	return programs, nil
 }
 
-// load reads outcomes; none when there is no file.
-func load(path string) ([]bugs.Outcome, error) {
+// load reads outcomes of bugs that are still known; none when there is no file.
+func load(path string, known []bugs.Bug) ([]bugs.Outcome, error) {
 	content, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -110,9 +110,16 @@ func load(path string) ([]bugs.Outcome, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading outcomes: %w", err)
 	}
-	var outcomes []bugs.Outcome
-	if err := json.Unmarshal(content, &outcomes); err != nil {
+	var read, outcomes []bugs.Outcome
+	if err := json.Unmarshal(content, &read); err != nil {
 		return nil, fmt.Errorf("reading outcomes in %s: %w", path, err)
+	}
+	for _, o := range read {
+		i := slices.IndexFunc(known, func(bug bugs.Bug) bool { return bug.Name == o.Bug.Name })
+		if i >= 0 {
+			o.Bug = known[i]
+			outcomes = append(outcomes, o)
+		}
 	}
 	return outcomes, nil
 }
