@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -69,11 +68,14 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) results {
 // does not show yet. Kubernetes would collect what is made for it, which would wake the next pass, without an end, and
 // its agent would have its roles meanwhile. The event about the add-on wakes the next pass.
 func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (bool, error) {
-	if !makesAgain(f.addOn, p) {
-		return false, nil
+	if makesAgain(r.made.had(f.addOn), p) {
+		live, err := r.liveAddOn(ctx, f.addOn)
+		if err != nil || live == nil || live.GetDeletionTimestamp() != nil {
+			return err == nil, err
+		}
 	}
-	live, err := r.liveAddOn(ctx, f.addOn)
-	return err == nil && (live == nil || live.GetDeletionTimestamp() != nil), err
+	r.made.note(f.addOn, p)
+	return false, nil
 }
 
 // liveAddOn reads an add-on without the cache; nil when it is gone, whether or not another one has its name.
@@ -93,10 +95,8 @@ func creates[T client.Object](steps []reconcile.Step[T]) bool {
 }
 
 // makesAgain reports whether a plan makes bindings or works for an add-on that had them.
-func makesAgain(addOn *addonv1beta1.ManagedClusterAddOn, p plan) bool {
-	had := func(condition string) bool { return meta.IsStatusConditionTrue(addOn.Status.Conditions, condition) }
-	return had(addonv1beta1.ManagedClusterAddOnRegistrationApplied) && creates(p.bindings) ||
-		had(addonv1beta1.ManagedClusterAddOnManifestApplied) && creates(p.works)
+func makesAgain(had making, p plan) bool {
+	return had.bindings && creates(p.bindings) || had.works && creates(p.works)
 }
 
 // recordAdmission writes the configuration to which a rollout admitted the add-on into its status before any work of it

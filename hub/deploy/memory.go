@@ -4,8 +4,11 @@ import (
 	"errors"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/deploy/works"
 )
@@ -36,6 +39,69 @@ func (v *verified) set(key types.NamespacedName, sum works.Sum) {
 		v.sums = map[types.NamespacedName]works.Sum{}
 	}
 	v.sums[key] = sum
+}
+
+// making tells whether bindings and works were made for an add-on.
+type making struct{ bindings, works bool }
+
+// toldBy returns what the status of an add-on says of that.
+func toldBy(addOn *addonv1beta1.ManagedClusterAddOn) making {
+	is := func(condition string) bool { return meta.IsStatusConditionTrue(addOn.Status.Conditions, condition) }
+	return making{
+		bindings: is(addonv1beta1.ManagedClusterAddOnRegistrationApplied),
+		works:    is(addonv1beta1.ManagedClusterAddOnManifestApplied),
+	}
+}
+
+// made has the add-ons for which this process makes bindings or works, until their status says so.
+type made struct {
+	mutex sync.Mutex
+	by    map[types.NamespacedName]madeFor
+}
+
+// madeFor is what is made for the add-on with a UID.
+type madeFor struct {
+	uid types.UID
+	making
+}
+
+// had returns what an add-on had, by its status or by what this process remembers.
+func (m *made) had(addOn *addonv1beta1.ManagedClusterAddOn) making {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	told, known := toldBy(addOn), m.by[client.ObjectKeyFromObject(addOn)]
+	if known.uid != addOn.UID {
+		return told
+	}
+	return making{bindings: told.bindings || known.bindings, works: told.works || known.works}
+}
+
+// note remembers what a plan makes for an add-on, as far as its status does not say it.
+func (m *made) note(addOn *addonv1beta1.ManagedClusterAddOn, p plan) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	key, told := client.ObjectKeyFromObject(addOn), toldBy(addOn)
+	known := m.by[key]
+	if known.uid != addOn.UID {
+		known = madeFor{uid: addOn.UID}
+	}
+	known.bindings = !told.bindings && (known.bindings || creates(p.bindings))
+	known.works = !told.works && (known.works || creates(p.works))
+	if known.making == (making{}) {
+		delete(m.by, key)
+		return
+	}
+	if m.by == nil {
+		m.by = map[types.NamespacedName]madeFor{}
+	}
+	m.by[key] = known
+}
+
+// forget forgets an add-on that is gone.
+func (m *made) forget(key types.NamespacedName) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	delete(m.by, key)
 }
 
 // namespaceError refuses the permissions of an add-on because a namespace is that of another cluster.

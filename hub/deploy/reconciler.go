@@ -65,6 +65,7 @@ type Reconciler struct {
 
 	verified verified
 	refused  refused
+	made     made
 	passed   passed
 }
 
@@ -99,6 +100,7 @@ func (r *Reconciler) deploy(ctx context.Context, request ctrl.Request, f facts) 
 	if !f.relevant {
 		r.verified.set(request.NamespacedName, works.Sum{})
 		r.refused.set(request.NamespacedName, nil)
+		r.made.forget(request.NamespacedName)
 	}
 	if f.deleting != nil {
 		return r.reconcileDeletion(ctx, f.deleting)

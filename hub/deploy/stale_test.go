@@ -62,6 +62,36 @@ func TestNothingIsMadeAgainForAnAddOnThatIsGone(t *testing.T) {
 	}
 }
 
+// A cluster is deselected right after an add-on came to it: the status in the cache does not say yet that anything was
+// made. What the garbage collector took was made again without a pause.
+// Shows: hub/gone-behind
+func TestNothingIsMadeAgainForAnAddOnThatIsGoneBeforeItsStatusSaysAnything(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, addonv1alpha1.Install(scheme))
+	live := fake.NewClientBuilder().WithScheme(scheme).Build()
+	r := &Reconciler{Live: live, AddOns: addonapi.Client{Client: live}}
+	addOn := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a", UID: "u"}}
+	binds := plan{bindings: []bindingStep{{Verb: reconcile.Create, After: &rbacv1.RoleBinding{}}}}
+	deploys := plan{works: []workStep{{Verb: reconcile.Create, After: &workv1.ManifestWork{}}}}
+	stale := func(p plan) bool {
+		t.Helper()
+		is, err := r.stale(t.Context(), facts{addOn: addOn}, p)
+		require.NoError(t, err)
+		return is
+	}
+	assert.False(t, stale(binds), "nothing is read for the first bindings")
+	assert.False(t, stale(deploys), "nor for the first works")
+	assert.True(t, stale(binds), "they are made again")
+	assert.True(t, stale(deploys))
+	addOn.UID = "v"
+	assert.False(t, stale(deploys), "another add-on")
+	r.made.forget(client.ObjectKeyFromObject(addOn))
+	assert.False(t, stale(deploys), "this process has forgotten it")
+	addOn.Status.Conditions = []metav1.Condition{{Type: "ManifestApplied", Status: metav1.ConditionTrue}}
+	assert.False(t, stale(plan{}))
+	assert.Empty(t, r.made.by, "its status says it")
+}
+
 // Shows: hub/hook-once
 func TestAHookDoesNotRunAgainAfterItsFinalizerIsGone(t *testing.T) {
 	creates := []workStep{{Verb: reconcile.Create, After: &workv1.ManifestWork{
