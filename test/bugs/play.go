@@ -85,7 +85,7 @@ func (p Program) play(ctx context.Context, root string, bug Bug, overlay string)
 			before, after = args[:i], args[i:]
 		}
 		command := exec.CommandContext(ctx, "go", slices.Concat(
-			[]string{"test", "-count", "1", "-failfast", "-timeout", p.most.String()}, before, folders, after,
+			[]string{"test", "-vet=off", "-count", "1", "-failfast", "-timeout", p.most.String()}, before, folders, after,
 		)...)
 		// The flag is in the environment, so that programs which a test compiles have the bug, too.
 		command.Dir, command.Env = root, append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay)

@@ -27,11 +27,14 @@ func Parts(seed uint64, runs int) []Part {
 	return []Part{
 		part("Games: decisions of the hub manager about generated fleets", "fleets", "FLEETS_FLAGS", s+" -fleets 5000", 1),
 		part("A day of a fleet, in virtual time", "day", "DAY_FLAGS", s, 1),
+		part("A day of works that people write, in virtual time", "works", "WORKS_FLAGS", s, 1),
 		part("Ways: one state by other routes, and by lies", "ways", "WAYS_FLAGS", "-ways 100", 1),
 		part("Storm: random edits of a hub and a cluster", "storm", "STORM_FLAGS", s+" -edits 400", 1),
 		part("The same behind API servers that lie", "storm", "STORM_FLAGS", s+" -lies -edits 200 -calm 20", 1),
 		part("Lies: a fleet whose API servers lie", "lies", "LIES_FLAGS", s+" -seeds 5", 1),
 		part("Soak: certificates of a minute", "soak", "SOAK_FLAGS", s+" -duration 2m", 1),
+		part("Skew: an older version beside this one, an upgrade and the way back", "skew", "SKEW_FLAGS", "", 1),
+		part("Two bugs that were put back", "bugs", "BUGS_FLAGS", "-only b03 -programs works,day -json bin/bugs-report.json", 1),
 		part("The agent", "bench-agent", "BENCH_FLAGS", "-works 50 -changes 50 -idle 10s", runs),
 		part("The hub manager", "bench-hub", "BENCH_HUB_FLAGS", "-size 100x1", runs),
 	}

@@ -51,6 +51,8 @@ type Options struct {
 	APIServerArgs []string
 	// Admission names admission plugins of the API server to turn on besides those that are on by default.
 	Admission []string
+	// LeasesApart gives leases an etcd of their own, so that heartbeats are not in the way of other writes.
+	LeasesApart bool
 	// FrontProxy lets the API server believe user FrontProxy, by a certificate, who sent a request that it passes on.
 	FrontProxy bool
 	// SigningDuration is the lifetime of the certificates that the controllers sign; zero leaves it to them, a year.
@@ -72,6 +74,7 @@ type ControlPlane struct {
 	authority  *authority
 	admin      *rest.Config
 	etcd       *Process
+	leases     *Process // nil unless the options ask for it
 	apiserver  *Process
 	controller *Process
 	janitor    *Janitor
@@ -159,7 +162,7 @@ func (c *ControlPlane) startProcesses(ctx context.Context, now time.Time) error 
 	if err := c.authority.writePKI(c.Dir, now); err != nil {
 		return fmt.Errorf("writing keys and certificates: %w", err)
 	}
-	ports, err := FreePorts(3)
+	ports, err := FreePorts(5)
 	if err != nil {
 		return err
 	}
@@ -170,11 +173,18 @@ func (c *ControlPlane) startProcesses(ctx context.Context, now time.Time) error 
 	if err := c.writeFiles(); err != nil {
 		return err
 	}
-	c.etcd = c.process("etcd", etcdArgs(c.Dir, ports[0], ports[1]))
-	c.apiserver = c.process("kube-apiserver", c.apiserverArgs(ports[2], ports[0]))
-	c.controller = c.process("kube-controller-manager", c.controllerArgs())
+	c.etcd = c.process("etcd", "etcd", etcdArgs(c.path("etcd"), ports[0], ports[1]))
+	args := c.apiserverArgs(ports[2], ports[0])
+	first := []*Process{c.etcd}
+	if c.opts.LeasesApart {
+		c.leases = c.process("etcd", "etcd-leases", etcdArgs(c.path("etcd-leases"), ports[3], ports[4]))
+		args = append(args, "--etcd-servers-overrides=coordination.k8s.io/leases#"+etcdURL(ports[3]))
+		first = append(first, c.leases)
+	}
+	c.apiserver = c.process("kube-apiserver", "kube-apiserver", args)
+	c.controller = c.process("kube-controller-manager", "kube-controller-manager", c.controllerArgs())
 	// The API server retries its connection to etcd, so both start at once; the controllers would exit without it.
-	for _, p := range []*Process{c.etcd, c.apiserver} {
+	for _, p := range append(first, c.apiserver) {
 		if err := p.Start(); err != nil {
 			return err
 		}
@@ -188,10 +198,11 @@ func (c *ControlPlane) startProcesses(ctx context.Context, now time.Time) error 
 	return c.waitControllers(ctx)
 }
 
-func (c *ControlPlane) process(program string, args []string) *Process {
+// process is one of the processes, by a name of its own, as two may run the same program.
+func (c *ControlPlane) process(program, name string, args []string) *Process {
 	return &Process{
-		Name: program + " of " + c.Name, Path: filepath.Join(c.assets, program), Args: args,
-		LogPath: filepath.Join(c.Dir, program+".log"),
+		Name: name + " of " + c.Name, Path: filepath.Join(c.assets, program), Args: args,
+		LogPath: filepath.Join(c.Dir, name+".log"),
 	}
 }
 
@@ -199,7 +210,7 @@ func (c *ControlPlane) process(program string, args []string) *Process {
 func (c *ControlPlane) Stop() {
 	c.stop.Do(func() {
 		var group sync.WaitGroup
-		for _, p := range []*Process{c.controller, c.apiserver, c.etcd} {
+		for _, p := range []*Process{c.controller, c.apiserver, c.etcd, c.leases} {
 			if p != nil {
 				group.Go(func() { p.Stop(stopGrace) })
 			}
@@ -211,9 +222,39 @@ func (c *ControlPlane) Stop() {
 	})
 }
 
-// PIDs returns the process IDs of etcd, the API server and the controller manager.
+// PIDs returns the process IDs of etcd, the API server and the controller manager, and that of the etcd of leases where
+// there is one.
 func (c *ControlPlane) PIDs() []int {
-	return []int{c.etcd.PID(), c.apiserver.PID(), c.controller.PID()}
+	pids := []int{c.etcd.PID(), c.apiserver.PID(), c.controller.PID()}
+	if c.leases != nil {
+		pids = append(pids, c.leases.PID())
+	}
+	return pids
+}
+
+// Store is an etcd of a control plane.
+type Store struct {
+	// PID is its process.
+	PID  int
+	data string
+}
+
+// Stores returns the etcd of the control plane, and after it that of leases where there is one.
+func (c *ControlPlane) Stores() []Store {
+	stores := []Store{{PID: c.etcd.PID(), data: c.path("etcd")}}
+	if c.leases != nil {
+		stores = append(stores, Store{PID: c.leases.PID(), data: c.path("etcd-leases")})
+	}
+	return stores
+}
+
+// Size returns how large the database file is, in bytes. It has room for what was compacted and is not given back.
+func (s Store) Size() (float64, error) {
+	info, err := os.Stat(filepath.Join(s.data, "member", "snap", "db"))
+	if err != nil {
+		return 0, fmt.Errorf("looking at the size of a store: %w", err)
+	}
+	return float64(info.Size()), nil
 }
 
 // AuditLog returns the path of the audit log, empty when the options did not ask for one.
@@ -229,8 +270,8 @@ func (c *ControlPlane) CA() []byte { return append([]byte(nil), c.authority.cert
 
 // exited returns why one of the processes ended, nil while all that were started run.
 func (c *ControlPlane) exited() error {
-	for _, p := range []*Process{c.etcd, c.apiserver, c.controller} {
-		if p.PID() == 0 {
+	for _, p := range []*Process{c.etcd, c.leases, c.apiserver, c.controller} {
+		if p == nil || p.PID() == 0 {
 			continue
 		}
 		if err := p.Exited(); err != nil {

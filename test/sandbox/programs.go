@@ -52,12 +52,15 @@ func ModuleRoot() (string, error) {
 	}
 }
 
-func etcdArgs(dir string, client, peer int) []string {
-	clientURL := "http://127.0.0.1:" + strconv.Itoa(client)
-	peerURL := "http://127.0.0.1:" + strconv.Itoa(peer)
+// etcdURL is where an etcd serves a port.
+func etcdURL(port int) string { return "http://127.0.0.1:" + strconv.Itoa(port) }
+
+// etcdArgs are the arguments of an etcd with its data in a directory.
+func etcdArgs(data string, client, peer int) []string {
+	clientURL, peerURL := etcdURL(client), etcdURL(peer)
 	return []string{
 		"--name=sandbox",
-		"--data-dir=" + filepath.Join(dir, "etcd"),
+		"--data-dir=" + data,
 		"--listen-client-urls=" + clientURL,
 		"--advertise-client-urls=" + clientURL,
 		"--listen-peer-urls=" + peerURL,
@@ -71,7 +74,7 @@ func etcdArgs(dir string, client, peer int) []string {
 
 func (c *ControlPlane) apiserverArgs(port, etcd int) []string {
 	args := []string{
-		"--etcd-servers=http://127.0.0.1:" + strconv.Itoa(etcd),
+		"--etcd-servers=" + etcdURL(etcd),
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
 		"--secure-port=" + strconv.Itoa(port),

@@ -3,6 +3,7 @@ package virtual
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -27,16 +28,18 @@ type play struct {
 	*World
 	*rand.Rand
 
-	images map[string]string
-	// withdrawn are the add-ons whose definition is deleted at this time, with the clusters that are selected. It is
-	// changed by timers, too.
-	withdrawn map[string][]string
-	mu        sync.Mutex
-	// bad are the add-ons whose image is bad, until it is mended.
-	bad      map[string]bool
+	seed uint64
+	end  time.Time
+	// configured are the add-ons that were given a configuration of their own, in the order in which they were.
+	configured []one
+
+	// What follows is changed by timers, too.
+	mu sync.Mutex
+	// images are the images of the add-ons, versions how many people have chosen.
+	images   map[string]string
 	versions int
-	seed     uint64
-	end      time.Time
+	// withdrawn are the add-ons whose definition is deleted at this time, with the clusters that are selected.
+	withdrawn map[string][]string
 }
 
 // Run lets a day happen: all clusters join and get all add-ons, then things happen, then all is mended. It returns what
@@ -44,7 +47,7 @@ type play struct {
 func (w *World) Run(ctx context.Context, d Day) ([]string, error) {
 	p := &play{
 		World: w, Rand: rand.New(rand.NewPCG(d.Seed, 2026)), seed: d.Seed, images: map[string]string{},
-		bad: map[string]bool{}, withdrawn: map[string][]string{},
+		withdrawn: map[string][]string{},
 	}
 	if err := p.begin(); err != nil {
 		return nil, err
@@ -60,6 +63,9 @@ func (w *World) Run(ctx context.Context, d Day) ([]string, error) {
 			break
 		}
 		time.Sleep(pause)
+		if found := w.judge.found(); len(found) > 0 {
+			return found, nil // what follows from it tells nothing more
+		}
 		drawn := p.IntN(total)
 		for _, h := range happenings() {
 			if drawn -= h.weight; drawn < 0 {
@@ -74,6 +80,9 @@ func (w *World) Run(ctx context.Context, d Day) ([]string, error) {
 	p.mend()
 	return p.conclude()
 }
+
+// wrongClocks are by how much the clocks of some agents are off, which shows in what they say of their clusters.
+var wrongClocks = map[int]time.Duration{1: -2 * time.Hour, 3: 2 * time.Hour}
 
 // begin makes the add-ons, waits until all clusters joined, and selects all of them for all add-ons.
 func (p *play) begin() error {
@@ -97,6 +106,11 @@ func (p *play) begin() error {
 		return nil, nil
 	}); err != nil {
 		return err
+	}
+	for i, by := range wrongClocks {
+		if i < len(p.clusters) {
+			p.clusters[i].toHub.suffer(dates(by))
+		}
 	}
 	for _, c := range p.clusters {
 		for addOn := range p.images {
@@ -162,8 +176,8 @@ func (p *play) mend() {
 	for _, c := range p.clusters {
 		c.agent.start(p.ctx)
 	}
-	for addOn := range p.images {
-		if p.bad[addOn] {
+	for addOn, image := range p.chosenImages() {
+		if isBad(image) {
 			p.setImage(addOn, p.nextImage("v"))
 		}
 	}
@@ -171,7 +185,7 @@ func (p *play) mend() {
 
 // conclude compares the fleet with what people asked for, and then waits for writes that nothing asks for.
 func (p *play) conclude() ([]string, error) {
-	err := p.until(p.patience(), func() ([]string, error) { return p.differences(p.images) })
+	err := p.until(p.patience(), func() ([]string, error) { return p.differences(p.chosenImages()) })
 	if err != nil {
 		p.judge.violated("%v", err)
 		return p.judge.found(), nil
@@ -183,8 +197,11 @@ func (p *play) conclude() ([]string, error) {
 // some draws a cluster.
 func (p *play) some() *Cluster { return p.clusters[p.IntN(len(p.clusters))] }
 
-// addOn draws an add-on.
+// addOn draws an add-on, hooked one with a hook.
 func (p *play) addOn() string { return addOnName(p.IntN(p.options.AddOns)) }
+func (p *play) hooked() string {
+	return addOnName(p.IntN((p.options.AddOns+int(kinds)-1)/int(kinds)) * int(kinds))
+}
 
 // between draws a time.
 func (p *play) between(least, most time.Duration) time.Duration {
@@ -197,8 +214,17 @@ func (p *play) later(after time.Duration, do func()) {
 }
 
 func (p *play) nextImage(prefix string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.versions++
 	return fmt.Sprint(prefix, p.versions)
+}
+
+// chosenImages are the images that people chose for the add-ons.
+func (p *play) chosenImages() map[string]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.images)
 }
 
 // setImage changes the template of an add-on in place.
@@ -216,7 +242,9 @@ func (p *play) setImage(addOn, image string) {
 		return
 	}
 	p.options.Log.Info("people change a template", "addOn", addOn, "image", image)
-	p.images[addOn], p.bad[addOn] = image, isBad(image)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.images[addOn] = image
 }
 
 // editCluster changes a ManagedCluster.

@@ -3,8 +3,10 @@ package virtual
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -133,6 +135,33 @@ func emptyList(on func(*http.Request) bool) *fault {
 	}
 	return f
 }
+
+// dates is a fault of an agent whose clock is off: what it says that changed now in the status of its cluster, changed
+// earlier or later by its clock.
+func dates(by time.Duration) *fault {
+	return &fault{
+		on: concerns("managedclusters/status", "update", "patch"),
+		do: func(r *http.Request, to http.RoundTripper) (*http.Response, error) {
+			body, err := io.ReadAll(r.Body)
+			_ = r.Body.Close()
+			if err != nil {
+				return nil, err
+			}
+			body = transition.ReplaceAllFunc(body, func(found []byte) []byte {
+				at, err := time.Parse(time.RFC3339, string(transition.FindSubmatch(found)[1]))
+				if err != nil || time.Since(at).Abs() > time.Minute { // it was said before
+					return found
+				}
+				return fmt.Appendf(nil, `"lastTransitionTime":%q`, at.Add(by).Format(time.RFC3339))
+			})
+			r = r.Clone(r.Context())
+			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+			return to.RoundTrip(r)
+		},
+	}
+}
+
+var transition = regexp.MustCompile(`"lastTransitionTime":"([^"]+)"`)
 
 // statusAnswer is an answer with a Status.
 func statusAnswer(r *http.Request, code int, status metav1.Status) *http.Response {

@@ -44,7 +44,7 @@ func happenings() []happening {
 		{"credential deleted by hand", 10, (*play).deleteCredential},
 		{"configuration of its own", 8, (*play).configure},
 		{"configuration deleted with its add-on", 6, (*play).prune},
-		{"definition deleted", 2, (*play).withdraw},
+		{"definition deleted", 4, (*play).withdraw},
 		{"work deleted by hand", 6, (*play).deleteWork},
 		{"stored content deleted by hand", 4, (*play).deleteRevision},
 		{"page kept", 4, (*play).keepPage},
@@ -56,9 +56,20 @@ func happenings() []happening {
 // upgrade gives an add-on a new image. It mends one that is bad.
 func (p *play) upgrade() { p.setImage(p.addOn(), p.nextImage("v")) }
 
-// badUpgrade gives an add-on an image that does not run everywhere.
+// badUpgrade gives an add-on an image that does not run everywhere. Mostly people see that and give it another one.
 func (p *play) badUpgrade() {
-	p.setImage(p.addOn(), p.nextImage([]string{badImage, sickImage}[p.IntN(2)]))
+	addOn, bad := p.addOn(), p.nextImage([]string{badImage, sickImage}[p.IntN(2)])
+	p.setImage(addOn, bad)
+	if p.IntN(4) > 0 {
+		p.later(p.between(noticed, 30*time.Minute), func() { p.fix(addOn, bad) })
+	}
+}
+
+// fix replaces a bad image, unless it was replaced.
+func (p *play) fix(addOn, bad string) {
+	if p.chosenImages()[addOn] == bad {
+		p.setImage(addOn, p.nextImage("v"))
+	}
 }
 
 func (p *play) restartAgent() {
@@ -196,9 +207,10 @@ func (p *play) expectRepair(c *Cluster, addOn, what string, good func(*appsv1.De
 }
 
 // toggle takes a cluster out of an add-on, or puts it back.
-func (p *play) toggle() {
-	c, addOn := p.some(), p.addOn()
-	o := one{c.Name, addOn}
+func (p *play) toggle() { p.toggles(one{p.some().Name, p.addOn()}) }
+
+func (p *play) toggles(o one) {
+	addOn := o.addOn
 	if p.isWithdrawn(addOn) {
 		return
 	}
@@ -207,9 +219,9 @@ func (p *play) toggle() {
 	if kindOf(addOn) != counted || wanted {
 		p.judge.wants(o, !wanted)
 	}
-	err := p.editCluster(c.Name, func(cluster *clusterv1.ManagedCluster) { setLabel(cluster, addOn, !wanted) })
+	err := p.editCluster(o.cluster, func(cluster *clusterv1.ManagedCluster) { setLabel(cluster, addOn, !wanted) })
 	if err != nil {
-		p.judge.violated("changing the labels of %s: %v", c.Name, err)
+		p.judge.violated("changing the labels of %s: %v", o.cluster, err)
 	}
 	if !wanted && kindOf(addOn) != counted {
 		p.expectInstalled(o)

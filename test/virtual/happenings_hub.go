@@ -1,6 +1,8 @@
 package virtual
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,14 +16,14 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // configure gives an add-on of a cluster a configuration of its own.
 func (p *play) configure() {
-	o := one{p.some().Name, p.addOn()}
-	if !isHooked(o.addOn) {
-		return
-	}
+	o := one{p.some().Name, p.hooked()}
+	p.configured = append(p.configured, o)
 	config := ownConfiguration(o)
 	config.Spec.CustomizedVariables = []addonv1alpha1.CustomizedVariable{{Name: "LEVEL", Value: p.nextImage("level-")}}
 	if err := p.admin.Create(p.ctx, config); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -50,13 +52,17 @@ func ownConfiguration(o one) *addonv1alpha1.AddOnDeploymentConfig {
 // prune deletes an add-on of a cluster and its configuration at once, as GitOps does. The hub manager has to run its
 // hook, and to install it again.
 func (p *play) prune() {
-	o := one{p.some().Name, p.addOn()}
+	if len(p.configured) == 0 {
+		return
+	}
+	o := p.configured[p.IntN(len(p.configured))]
 	p.judge.handed(o)
 	p.deleteByHand(&addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: o.cluster, Name: o.addOn}})
 	p.deleteByHand(ownConfiguration(o))
 }
 
-// withdraw deletes the definition of an add-on, and with it the add-on of all clusters, and writes it again later.
+// withdraw deletes the definition of an add-on, and with it the add-on of all clusters, and writes it again later: soon,
+// or so late that all of them must be gone.
 func (p *play) withdraw() {
 	addOn := p.addOn()
 	if p.isWithdrawn(addOn) {
@@ -73,7 +79,11 @@ func (p *play) withdraw() {
 	p.withdrawn[addOn] = selected
 	p.mu.Unlock()
 	p.deleteByHand(&addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: addOn}})
-	p.later(p.between(time.Second, 20*time.Minute), func() { p.offer(addOn) })
+	pause := p.between(time.Second, 20*time.Minute)
+	if p.IntN(2) == 0 {
+		pause += gone
+	}
+	p.later(pause, func() { p.offer(addOn) })
 }
 
 func (p *play) isWithdrawn(addOn string) bool {
@@ -119,7 +129,29 @@ func (p *play) deleteRevision() {
 	if err := p.admin.List(p.ctx, &found); err != nil || len(found.Items) == 0 {
 		return
 	}
-	p.deleteByHand(&found.Items[p.IntN(len(found.Items))])
+	revision := &found.Items[p.IntN(len(found.Items))]
+	p.deleteByHand(revision)
+	p.expectStored(revision)
+}
+
+// expectStored looks whether a content that is rolled out is stored again.
+func (p *play) expectStored(deleted *appsv1.ControllerRevision) {
+	addOn := deleted.Labels[names.LabelAddonName]
+	image := p.chosenImages()[addOn]
+	current := func() bool {
+		return p.chosenImages()[addOn] == image && !p.isWithdrawn(addOn) && p.judge.isCalm("") &&
+			bytes.Contains(deleted.Data.Raw, fmt.Appendf(nil, `"image":%q`, image))
+	}
+	if !current() {
+		return
+	}
+	time.AfterFunc(repaired, func() {
+		err := p.admin.Get(p.ctx, client.ObjectKeyFromObject(deleted), &appsv1.ControllerRevision{})
+		if err != nil && current() {
+			p.judge.violated("repaired: the stored content %s of %s was deleted, and after %s: %v",
+				deleted.Name, addOn, repaired, err)
+		}
+	})
 }
 
 // keptBy is the finalizer of another client.
@@ -173,6 +205,34 @@ func (p *play) editPlacement() {
 	if err := p.admin.Status().Update(p.ctx, &placement); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 		p.judge.violated("changing the status of Placement %s: %v", addOn, err)
 	}
+	p.expectDecided(addOn)
+}
+
+// expectDecided looks whether the status of a Placement says how many clusters its pages have.
+func (p *play) expectDecided(addOn string) {
+	if !p.judge.isCalm("") {
+		return
+	}
+	time.AfterFunc(repaired, func() {
+		var placement clusterv1beta1.Placement
+		var pages clusterv1beta1.PlacementDecisionList
+		err := errors.Join(p.admin.Get(p.ctx, client.ObjectKey{Namespace: space, Name: addOn}, &placement),
+			p.admin.List(p.ctx, &pages, client.InNamespace(space), client.MatchingLabels{clusterv1beta1.PlacementLabel: addOn}))
+		if err != nil {
+			p.judge.violated("reading what is decided for %s: %v", addOn, err)
+			return
+		}
+		decided := 0
+		for _, page := range pages.Items {
+			if page.DeletionTimestamp == nil {
+				decided += len(page.Status.Decisions)
+			}
+		}
+		if said := int(placement.Status.NumberOfSelectedClusters); said != decided && p.judge.isCalm("") {
+			p.judge.violated("repaired: the status of Placement %s says %d clusters, its pages have %d, and it was changed "+
+				"%s ago", addOn, said, decided, repaired)
+		}
+	})
 }
 
 // expectInstalled looks whether an add-on is there in time, if nothing kept the hub manager from installing it. Another
@@ -214,5 +274,8 @@ func (p *play) claim() {
 	})
 	if err != nil {
 		p.judge.violated("writing the claims of %s: %v", c.Name, err)
+	}
+	if other := p.some(); other != c { // which the same expression selects
+		p.toggles(one{other.Name, p.hooked()})
 	}
 }

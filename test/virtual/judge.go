@@ -351,7 +351,7 @@ func (j *judge) inOrder(o one, image string) {
 	if kindOf(o.addOn) != grouped || j.world.isCanary(o.cluster) {
 		return
 	}
-	for _, c := range j.world.clusters[:min(canaries, len(j.world.clusters))] {
+	for _, c := range j.world.canaries() {
 		first := one{c.Name, o.addOn}
 		if j.isWanted(first) && j.calm(c.Name, recovered) && j.image[first] != image {
 			j.tell("groups-in-order: the add-on %s of %s moves to %s, and the canary %s has %q",

@@ -199,7 +199,8 @@ func placementOf(name string) *clusterv1beta1.Placement {
 // countedClusters are how many clusters have a counted add-on.
 const countedClusters = 8
 
-// canaries are how many clusters get a grouped add-on first, those with the lowest numbers.
+// canaries are how many clusters get a grouped add-on first: those with the highest numbers, which others come before
+// when clusters are taken by their names.
 const canaries = 2
 
 // groupPercent is how many of the clusters of a grouped add-on are a group.

@@ -43,7 +43,8 @@ func TestADayOfAFleet(t *testing.T) {
 		defer w.Stop()
 		violations, err := w.Run(t.Context(), Day{Seed: *seed, Lasts: *lasts, PerHour: *perHour})
 		require.NoError(t, err)
-		t.Logf("%d clusters x %d add-ons", o.Clusters, o.AddOns)
+		// After what is wrong, which is what is read first.
+		t.Cleanup(func() { t.Logf("%d clusters x %d add-ons", o.Clusters, o.AddOns) })
 		return violations, w.judge
 	})
 }

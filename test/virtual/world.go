@@ -210,10 +210,12 @@ func (w *World) newCluster(name string, kinds []apiserver.Resource) (*Cluster, e
 	return c, nil
 }
 
+// canaries are the clusters that get grouped add-ons first.
+func (w *World) canaries() []*Cluster { return w.clusters[max(0, len(w.clusters)-canaries):] }
+
 // isCanary reports whether a cluster gets grouped add-ons first.
 func (w *World) isCanary(cluster string) bool {
-	first := w.clusters[:min(canaries, len(w.clusters))]
-	return slices.ContainsFunc(first, func(c *Cluster) bool { return c.Name == cluster })
+	return slices.ContainsFunc(w.canaries(), func(c *Cluster) bool { return c.Name == cluster })
 }
 
 // Start starts all programs and what else lives in the fleet.

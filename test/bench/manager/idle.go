@@ -54,6 +54,9 @@ func (r *run) idle(ctx context.Context) error {
 	case largest():
 		limit = 500
 	}
+	if err := r.noteServers("all add-ons"); err != nil {
+		return err
+	}
 	return r.noteMemory(fmt.Sprintf("memory %s after the last request", r.Idle), limit)
 }
 

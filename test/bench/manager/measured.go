@@ -172,34 +172,62 @@ func (r *run) noteMemory(name string, budget float64) error {
 	return nil
 }
 
+// noteServers adds what the API server and its store use at a state: the limits that a hub reaches beside the hub manager.
+func (r *run) noteServers(state string) error {
+	pids := r.fleet.Hub.PIDs()
+	server, err := measure.Peak(pids[1])
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("API server %.0f MiB at most", server/measure.Mebibyte)
+	for i, store := range r.fleet.Hub.Stores() {
+		size, err := store.Size()
+		if err != nil {
+			return err
+		}
+		memory, err := measure.Resident(store.PID)
+		if err != nil {
+			return err
+		}
+		name := [...]string{"etcd", "etcd of leases"}[i]
+		text += fmt.Sprintf(", %s %.0f MiB and %.0f MiB on disk", name, memory.Resident()/measure.Mebibyte, size/measure.Mebibyte)
+	}
+	r.Note(r.title+"servers with "+state, text, "", true)
+	return nil
+}
+
 // load is the processor time of the other processes on the machine that take part.
 type load struct {
-	etcd, apiserver, controllers, own time.Duration
+	etcd, leases, apiserver, controllers, own time.Duration
 }
 
 // load returns the processor time that the others have used so far.
 func (r *run) load() (load, error) {
-	pids := append(r.fleet.Hub.PIDs(), os.Getpid())
-	times := make([]time.Duration, len(pids))
-	for i, pid := range pids {
+	var l load
+	into := []*time.Duration{&l.own, &l.etcd, &l.apiserver, &l.controllers, &l.leases}
+	for i, pid := range append([]int{os.Getpid()}, r.fleet.Hub.PIDs()...) {
 		var err error
-		if times[i], err = measure.Processor(pid); err != nil {
+		if *into[i], err = measure.Processor(pid); err != nil {
 			return load{}, err
 		}
 	}
-	return load{etcd: times[0], apiserver: times[1], controllers: times[2], own: times[3]}, nil
+	return l, nil
 }
 
 // since returns what was used after an earlier state.
 func (l load) since(before load) load {
 	return load{
-		etcd: l.etcd - before.etcd, apiserver: l.apiserver - before.apiserver,
+		etcd: l.etcd - before.etcd, leases: l.leases - before.leases, apiserver: l.apiserver - before.apiserver,
 		controllers: l.controllers - before.controllers, own: l.own - before.own,
 	}
 }
 
 // String lists the times in seconds.
 func (l load) String() string {
-	return fmt.Sprintf("API server %.1fs, etcd %.1fs, controllers %.1fs, benchmark and clusters %.1fs",
+	text := fmt.Sprintf("API server %.1fs, etcd %.1fs, controllers %.1fs, benchmark and clusters %.1fs",
 		l.apiserver.Seconds(), l.etcd.Seconds(), l.controllers.Seconds(), l.own.Seconds())
+	if l.leases > 0 {
+		text += fmt.Sprintf(", etcd of leases %.1fs", l.leases.Seconds())
+	}
+	return text
 }

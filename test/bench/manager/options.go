@@ -29,6 +29,8 @@ type Options struct {
 	Brief bool
 	// Lean runs the API server of the hub without what a large fleet on a small machine cannot afford, see lean.
 	Lean bool
+	// LeasesApart gives leases an etcd of their own, as in sandbox.Options.
+	LeasesApart bool
 	// Heartbeat is how often each cluster renews its lease; zero means never.
 	Heartbeat time.Duration
 	// Binaries is the directory with our programs, as in fleet.Options.

@@ -90,7 +90,9 @@ func runHub(ctx context.Context, o Options, table *measure.Table, title string) 
 	if err := o.build(ctx); err != nil {
 		return nil, err
 	}
-	options := fleet.Options{Binaries: o.Binaries, Audit: true, AuditPolicy: auditPolicy(), Log: table.Log}
+	options := fleet.Options{
+		Binaries: o.Binaries, Audit: true, AuditPolicy: auditPolicy(), LeasesApart: o.LeasesApart, Log: table.Log,
+	}
 	if o.Lean {
 		options.APIServerArgs = lean()
 	}
@@ -195,7 +197,7 @@ func (r *run) join(ctx context.Context) error {
 	if err := r.quiet(ctx); err != nil {
 		return err
 	}
-	return r.noteMemory("memory with all clusters and no add-on", 0)
+	return errors.Join(r.noteMemory("memory with all clusters and no add-on", 0), r.noteServers("all clusters and no add-on"))
 }
 
 // prepare creates the templates of all add-ons at a new revision, and returns it.

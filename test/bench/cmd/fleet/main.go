@@ -25,6 +25,7 @@ func run(ctx context.Context) error {
 	flag.IntVar(&options.Wave, "wave", options.Wave, "clusters in a wave of a progressive upgrade; 0 leaves it out")
 	flag.DurationVar(&options.Heartbeat, "heartbeat", options.Heartbeat,
 		"how often each simulated cluster renews its lease; 0 means never")
+	flag.BoolVar(&options.LeasesApart, "leases-apart", false, "give the leases of the hub an etcd of their own")
 	flag.BoolVar(&options.Brief, "brief", false, "measure only installation, and deletion with hooks")
 	file := flag.String("json", "bin/bench-fleet.json", "file for the figures; empty for none")
 	flag.StringVar(&options.Binaries, "binaries", "", "directory with spokelet-hub; empty is bin")
