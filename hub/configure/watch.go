@@ -3,6 +3,7 @@ package configure
 import (
 	"context"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,7 +28,8 @@ func (c *Configurer) Watch(b *builder.Builder) *builder.Builder {
 		Watches(&clusterv1beta1.Placement{}, c.wakesAwaiting(client.ObjectKeyFromObject)).
 		Watches(&clusterv1beta1.PlacementDecision{}, c.addOnsOfDecision()).
 		Watches(&clusterv1beta1.PlacementDecision{}, c.wakesAwaiting(placementOfDecision)).
-		Watches(c.AddOns.WatchedAddOn(), c.notesAddOns())
+		Watches(c.AddOns.WatchedAddOn(), c.notesAddOns()).
+		Watches(&appsv1.ControllerRevision{}, handler.Funcs{DeleteFunc: c.storesAgain})
 	return c.watchConfigs(b)
 }
 

@@ -2,11 +2,13 @@ package configure
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -94,6 +96,23 @@ func (c *Configurer) addOnsNaming(ctx context.Context, key string) []ctrl.Reques
 		requests = append(requests, c.addOnsBy(ctx, addonapi.IndexName, cma.Name)...)
 	}
 	return requests
+}
+
+// storesAgain enqueues an add-on that runs with a stored content that was deleted: its pass stores it again. All others
+// that run with it need no pass, and nobody does when the hub manager deleted it because nothing uses it.
+func (c *Configurer) storesAgain(ctx context.Context, e event.DeleteEvent, q queue) {
+	content, err := addonconfig.KeptBy(e.Object)
+	if err != nil {
+		log.FromContext(ctx).Info("a stored content was deleted that nobody can store again", "cause", err.Error())
+		return
+	}
+	uses := func(addOn *addonv1beta1.ManagedClusterAddOn) bool {
+		return addOn.DeletionTimestamp.IsZero() && slices.Contains(chosen(addOn.Status.ConfigReferences), content)
+	}
+	named := client.MatchingFields{addonapi.IndexName: addonconfig.AddOnOf(e.Object)}
+	if using := c.AddOns.Requests(ctx, uses, named); len(using) > 0 {
+		q.Add(using[0])
+	}
 }
 
 // addOnsOfDecision enqueues the add-ons of the clusters that a PlacementDecision adds or drops. Of those that it drops,

@@ -77,6 +77,16 @@ func newRevision(
 // AddOnOf returns the add-on that a ControllerRevision keeps a content for; "" when it keeps none.
 func AddOnOf(revision client.Object) string { return revision.GetLabels()[names.LabelAddonName] }
 
+// KeptBy returns the configuration whose content a ControllerRevision keeps, by what it says of itself.
+func KeptBy(revision client.Object) (Chosen, error) {
+	var c Chosen
+	if err := json.Unmarshal([]byte(revision.GetAnnotations()[names.AnnotationConfigKey]), &c); err != nil {
+		return Chosen{}, fmt.Errorf("reading annotation %s of ControllerRevision %s/%s: %w", names.AnnotationConfigKey,
+			revision.GetNamespace(), revision.GetName(), err)
+	}
+	return c, nil
+}
+
 // readRevision returns the content of a ControllerRevision, packed or not.
 func readRevision(revision *appsv1.ControllerRevision, packed bool) (*unstructured.Unstructured, error) {
 	decode := func(raw []byte) (*unstructured.Unstructured, error) {

@@ -25,9 +25,6 @@ type Program struct {
 // Programs are all of them.
 func Programs() []Program {
 	virtual := []string{"./test/virtual"}
-	day := func(seed string) []string {
-		return []string{"-run", "^TestADayOfAFleet$", "-args", "-seed", seed, "-per-hour", "120"}
-	}
 	works := func(seed string) []string { return []string{"-run", "^TestADayOfWorks$", "-args", "-seed", seed} }
 	return []Program{
 		{
@@ -74,5 +71,5 @@ func ProgramOf(name string) (Program, error) {
 
 // day is a day with a seed.
 func day(seed string) []string {
-	return []string{"-run", "^TestADayOfAFleet$", "-args", "-seed", seed, "-per-hour", "120"}
+	return []string{"-run", "^TestADayOfAFleet$", "-args", "-seed", seed, "-clusters", "10", "-per-hour", "120"}
 }

@@ -52,11 +52,8 @@ func (w *World) Run(ctx context.Context, d Day) ([]string, error) {
 	if err := p.begin(); err != nil {
 		return nil, err
 	}
-	p.end = time.Now().Add(d.Lasts)
-	total := 0
-	for _, h := range happenings() {
-		total += h.weight
-	}
+	began := time.Now()
+	p.end = began.Add(d.Lasts)
 	for ctx.Err() == nil {
 		pause := time.Duration(p.ExpFloat64() * float64(time.Hour) / float64(d.PerHour))
 		if time.Now().Add(pause).After(p.end) {
@@ -66,15 +63,10 @@ func (w *World) Run(ctx context.Context, d Day) ([]string, error) {
 		if found := w.judge.found(); len(found) > 0 {
 			return found, nil // what follows from it tells nothing more
 		}
-		drawn := p.IntN(total)
-		for _, h := range happenings() {
-			if drawn -= h.weight; drawn < 0 {
-				w.judge.count(h.name)
-				w.options.Log.Info("happens", "what", h.name)
-				h.do(p)
-				break
-			}
-		}
+		h := p.draw(time.Since(began))
+		w.judge.count(h.name)
+		w.options.Log.Info("happens", "what", h.name)
+		h.do(p)
 	}
 	time.Sleep(time.Until(p.end))
 	p.mend()
@@ -129,8 +121,11 @@ func (p *play) begin() error {
 			return err
 		}
 	}
-	// The definitions come last, so that it is decided who gets what first.
+	// The definitions come last, so that it is decided who gets what first. The canaries get them after all others.
 	time.Sleep(2 * settled)
+	for _, c := range p.canaries() {
+		time.AfterFunc(time.Minute, p.way.suffer(refusesIn(c.Name)))
+	}
 	for addOn := range p.images {
 		if err := create(p.ctx, p.admin, definitionOf(addOn)); err != nil {
 			return err

@@ -20,37 +20,66 @@ type happening struct {
 	name   string
 	weight int
 	do     func(*play)
+	// rough is set for what takes a program or its way to an API server away, after which nothing is judged strictly for a
+	// while.
+	rough bool
 }
 
 // happenings is what happens in a day.
 func happenings() []happening {
 	return []happening{
-		{"upgrade", 4, (*play).upgrade},
-		{"bad upgrade", 2, (*play).badUpgrade},
-		{"agent restarts", 12, (*play).restartAgent},
-		{"hub manager restarts", 4, (*play).restartManager},
-		{"cluster loses the hub", 12, (*play).cutCluster},
-		{"agent loses its cluster", 6, (*play).cutOwn},
-		{"hub manager loses the hub", 6, (*play).cutManager},
-		{"the hub lies to the hub manager", 6, (*play).lieToManager},
-		{"the hub lies to an agent", 8, (*play).lieToAgent},
-		{"a cluster lies to its agent", 8, (*play).lieOfOwn},
-		{"object deleted by hand", 20, (*play).deleteObject},
-		{"object edited by hand", 20, (*play).editObject},
-		{"cluster selected or not", 15, (*play).toggle},
-		{"placement replaced", 5, (*play).replacePlacement},
-		{"add-on deleted by hand", 5, (*play).deleteAddOn},
-		{"permission deleted by hand", 10, (*play).deleteBinding},
-		{"credential deleted by hand", 10, (*play).deleteCredential},
-		{"configuration of its own", 8, (*play).configure},
-		{"configuration deleted with its add-on", 6, (*play).prune},
-		{"definition deleted", 4, (*play).withdraw},
-		{"work deleted by hand", 6, (*play).deleteWork},
-		{"stored content deleted by hand", 4, (*play).deleteRevision},
-		{"page kept", 4, (*play).keepPage},
-		{"status of a Placement changed by hand", 3, (*play).editPlacement},
-		{"a cluster has thousands of claims", 3, (*play).claim},
+		{"upgrade", 6, (*play).upgrade, false},
+		{"bad upgrade", 4, (*play).badUpgrade, false},
+		{"agent restarts", 12, (*play).restartAgent, true},
+		{"hub manager restarts", 4, (*play).restartManager, true},
+		{"cluster loses the hub", 12, (*play).cutCluster, true},
+		{"agent loses its cluster", 6, (*play).cutOwn, true},
+		{"hub manager loses the hub", 6, (*play).cutManager, true},
+		{"the hub lies to the hub manager", 6, (*play).lieToManager, true},
+		{"the hub lies to an agent", 8, (*play).lieToAgent, true},
+		{"a cluster lies to its agent", 8, (*play).lieOfOwn, true},
+		{"nothing is taken for a cluster", 4, (*play).refuse, true},
+		{"object deleted by hand", 20, (*play).deleteObject, false},
+		{"object edited by hand", 20, (*play).editObject, false},
+		{"cluster selected or not", 15, (*play).toggle, false},
+		{"placement replaced", 5, (*play).replacePlacement, false},
+		{"add-on deleted by hand", 5, (*play).deleteAddOn, false},
+		{"permission deleted by hand", 10, (*play).deleteBinding, false},
+		{"credential deleted by hand", 10, (*play).deleteCredential, false},
+		{"configuration of its own", 8, (*play).configure, false},
+		{"configuration deleted with its add-on", 6, (*play).prune, false},
+		{"definition deleted", 4, (*play).withdraw, false},
+		{"work deleted by hand", 6, (*play).deleteWork, false},
+		{"stored content deleted by hand", 4, (*play).deleteRevision, false},
+		{"page kept", 4, (*play).keepPage, false},
+		{"status of a Placement changed by hand", 3, (*play).editPlacement, false},
+		{"a cluster has thousands of claims", 3, (*play).claim, false},
 	}
+}
+
+// A day begins with a time in which anything happens. A time follows in which only people do things, and so on: judges are
+// strict when nothing was away for a while.
+const (
+	roughTime = 40 * time.Minute
+	calmTime  = 50 * time.Minute
+)
+
+// draw draws what happens after a part of a day.
+func (p *play) draw(after time.Duration) happening {
+	var all []happening
+	total := 0
+	for _, h := range happenings() {
+		if !h.rough || after%(roughTime+calmTime) < roughTime {
+			all, total = append(all, h), total+h.weight
+		}
+	}
+	drawn := p.IntN(total)
+	for _, h := range all {
+		if drawn -= h.weight; drawn < 0 {
+			return h
+		}
+	}
+	return all[0]
 }
 
 // upgrade gives an add-on a new image. It mends one that is bad.

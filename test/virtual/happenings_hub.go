@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -105,6 +107,22 @@ func (p *play) offer(addOn string) {
 	if err := p.admin.Create(p.ctx, definitionOf(addOn)); err != nil {
 		p.judge.violated("creating the definition of %s again: %v", addOn, err)
 	}
+}
+
+// refuse lets the hub refuse what its manager creates for a cluster.
+func (p *play) refuse() {
+	c, pause := p.some(), p.between(time.Second, 5*time.Minute)
+	p.judge.disturb(c.Name, time.Now().Add(pause))
+	p.later(pause, p.way.suffer(refusesIn(c.Name)))
+}
+
+// refusesIn is a fault of a hub that takes nothing new in a namespace, as with a quota or a webhook that is away.
+func refusesIn(namespace string) *fault {
+	return refuses(http.StatusInternalServerError, metav1.StatusReasonInternalError,
+		`failed calling webhook "limits.example.com": no endpoints available`, func(r *http.Request) bool {
+			verb, resource, _ := about(r)
+			return verb == "create" && resource != "leases" && strings.Contains(r.URL.Path, "/namespaces/"+namespace+"/")
+		})
 }
 
 // deleteWork deletes the ManifestWork of an add-on, which the hub manager has to make again.
