@@ -1,0 +1,73 @@
+package install
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+)
+
+// goesSilent makes c1 a cluster whose agent is silent.
+func (h *pagesHub) goesSilent() {
+	h.Helper()
+	var c clusterv1.ManagedCluster
+	require.NoError(h, h.Get(h.Context(), types.NamespacedName{Name: "c1"}, &c))
+	was := c.DeepCopy()
+	c.Status.Conditions[0].Status = metav1.ConditionUnknown
+	c.Status.Conditions[0].LastTransitionTime = metav1.NewTime(h.clock.Now().Truncate(time.Second))
+	c.Spec.Taints = []clusterv1.Taint{{
+		Key: clusterv1.ManagedClusterTaintUnreachable, Effect: clusterv1.TaintEffectNoSelect,
+		TimeAdded: metav1.NewTime(h.clock.Now().Truncate(time.Second)),
+	}}
+	require.NoError(h, h.Update(h.Context(), &c))
+	h.r.ofCluster().UpdateFunc(h.Context(), event.UpdateEvent{ObjectOld: was, ObjectNew: &c}, h.q)
+}
+
+// othersDrop is another scheduler that drops c1.
+func (h *pagesHub) othersDrop() (older, newer *clusterv1beta1.PlacementDecision) {
+	h.Helper()
+	older = h.page("p-decision-1")
+	newer = older.DeepCopy()
+	newer.Status.Decisions = nil
+	newer.CreationTimestamp = metav1.NewTime(h.clock.Now().Truncate(time.Second)) // the fake keeps no managedFields
+	require.NoError(h, h.Update(h.Context(), newer))
+	var p clusterv1beta1.Placement
+	require.NoError(h, h.Get(h.Context(), types.NamespacedName{Namespace: "ns", Name: "p"}, &p))
+	p.Status.NumberOfSelectedClusters = 1
+	require.NoError(h, h.Update(h.Context(), &p))
+	return older, newer
+}
+
+// As TestATolerationDoesNotRemoveWhatItIsToKeep, with the limit that a hub manager has unless a person sets another.
+func TestATolerationDoesNotRemoveWhatItIsToKeepWithTheLimitOfEveryHubManager(t *testing.T) {
+	h := newPagesHub(t, false, 0, func(*clusterv1beta1.Placement) {})
+	h.r.Limit = Limit{Percent: 25, Clusters: 10}
+	itsAnnotation := func() { h.q.Add(ofFleet("hello")) } // of the annotation that a pass writes
+	itsAnnotation()
+	h.passes(time.Minute)
+	h.goesSilent()
+	older, newer := h.othersDrop()
+	h.r.ofDecision().UpdateFunc(t.Context(), event.UpdateEvent{ObjectOld: older, ObjectNew: newer}, h.q)
+	h.passes(time.Hour)
+	require.Empty(t, h.removed, "it is not available")
+	// A person lets the Placement tolerate that, so that the cluster keeps its add-on. The other scheduler is down.
+	var p clusterv1beta1.Placement
+	require.NoError(t, h.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "p"}, &p))
+	earlier := p.DeepCopy()
+	p.Generation++
+	p.Spec.Tolerations = []clusterv1beta1.Toleration{{Operator: clusterv1beta1.TolerationOpExists}}
+	require.NoError(t, h.Update(t.Context(), &p))
+	h.r.ofPlacement().UpdateFunc(t.Context(), event.UpdateEvent{ObjectOld: earlier, ObjectNew: &p}, h.q)
+	h.passes(14 * time.Minute)
+	require.Empty(t, h.removed, "nobody has decided with the toleration yet")
+	h.passes(2 * time.Minute)
+	itsAnnotation()
+	h.passes(time.Hour)
+	assert.Empty(t, h.removed, "nobody has decided with the toleration yet, a quarter of an hour later either")
+}
