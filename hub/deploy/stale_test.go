@@ -134,3 +134,41 @@ func TestAHookDoesNotRunAgainAfterItsFinalizerIsGone(t *testing.T) {
 		})
 	}
 }
+
+// An add-on has works of which its cluster refuses a manifest, so its status does not say that all of them are applied.
+// The add-on goes, and the garbage collector takes its works; the cache does not show yet that it is gone.
+func TestNothingIsMadeAgainForAnAddOnThatIsGoneAndWasNotWell(t *testing.T) {
+	deploys := plan{works: []workStep{{Verb: reconcile.Create, After: &workv1.ManifestWork{}}}}
+	for sentence, condition := range map[string]metav1.Condition{
+		"its works are applied": {
+			Type: addonv1beta1.ManagedClusterAddOnManifestApplied, Status: metav1.ConditionTrue,
+			Reason: addonv1beta1.AddonManifestAppliedReasonManifestsApplied,
+		},
+		"its cluster refuses a manifest of its works": {
+			Type: addonv1beta1.ManagedClusterAddOnManifestApplied, Status: metav1.ConditionFalse,
+			Reason: addonv1beta1.AddonManifestAppliedReasonManifestsApplyFailed,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			require.NoError(t, addonv1alpha1.Install(scheme))
+			live := fake.NewClientBuilder().WithScheme(scheme).Build()
+			r := &Reconciler{Live: live, AddOns: addonapi.Client{Client: live}}
+			addOn := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a", UID: "u"}}
+			// This process made its works, and saw that they are applied, before the cluster refused one.
+			_, err := r.stale(t.Context(), facts{addOn: addOn}, deploys)
+			require.NoError(t, err)
+			addOn.Status.Conditions = []metav1.Condition{{
+				Type: addonv1beta1.ManagedClusterAddOnManifestApplied, Status: metav1.ConditionTrue,
+			}}
+			_, err = r.stale(t.Context(), facts{addOn: addOn}, plan{})
+			require.NoError(t, err)
+			addOn.Status.Conditions = []metav1.Condition{condition}
+			_, err = r.stale(t.Context(), facts{addOn: addOn}, plan{})
+			require.NoError(t, err)
+			stale, err := r.stale(t.Context(), facts{addOn: addOn}, deploys)
+			require.NoError(t, err)
+			assert.True(t, stale, "its works are made again for an add-on that is gone")
+		})
+	}
+}
