@@ -199,6 +199,9 @@ func decideCluster(f facts) plan {
 		return decideVerdict(v)
 	}
 	p := decideVerdict(v.Reviewed(false))
+	if f.gone {
+		p.note = noCluster(f, "approved")
+	}
 	p.outcome = reconcile.Waiting(nextRetry(f.csr.CreationTimestamp.Time, f.now))
 	return p
 }
@@ -244,8 +247,7 @@ func missing(f facts) *note {
 	}
 	switch {
 	case f.addon.cluster == nil:
-		return &note{true, reasonClusterNotFound, fmt.Sprintf(
-			"Not %s: there is no ManagedCluster %q, which label %s names.", done, cluster, names.LabelClusterName)}
+		return noCluster(f, done)
 	case !isAccepted(f.addon.cluster):
 		return &note{true, reasonClusterNotAccepted, fmt.Sprintf(
 			"Not %s: the hub does not accept cluster %q. Set spec.hubAcceptsClient of the ManagedCluster to true; the "+
@@ -256,6 +258,13 @@ func missing(f facts) *note {
 				"when the add-on is enabled on the cluster.", done, name, cluster, names.LabelAddonName)}
 	}
 	return nil
+}
+
+// noCluster says that the cluster that a request names does not exist.
+func noCluster(f facts, done string) *note {
+	cluster, _, _ := csrs.Subject(f.csr)
+	return &note{true, reasonClusterNotFound, fmt.Sprintf(
+		"Not %s: there is no ManagedCluster %q, which label %s names.", done, cluster, names.LabelClusterName)}
 }
 
 // noteOf turns a verdict into a note. Waiting for approval is the ordinary course of a first join, so it is not a

@@ -48,8 +48,8 @@ type facts struct {
 	maxLifetime time.Duration
 	// joined reports whether the cluster of the request has joined before; read only for requests of clusters.
 	joined bool
-	// accepted reports whether the hub accepts that cluster now; read with joined.
-	accepted bool
+	// accepted reports whether the hub accepts that cluster now, and gone whether there is none; read with joined.
+	accepted, gone bool
 
 	// addon is set for a request of an add-on.
 	addon *addonFacts
@@ -86,23 +86,21 @@ func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 	case addonLabel && f.stage != stageFinished:
 		f.addon, f.unknown = r.observeAddon(ctx, &csr, f.stage)
 	case f.stage == stageOpen:
-		f.joined, f.accepted, f.unknown = r.observeCluster(ctx, &csr)
+		var cluster *clusterv1.ManagedCluster
+		cluster, f.unknown = r.observeCluster(ctx, &csr)
+		f.gone, f.accepted, f.joined = cluster == nil, isAccepted(cluster), cluster != nil && csrs.HasJoined(cluster)
 	}
 	return f, nil
 }
 
-// observeCluster reports whether the cluster of a request has joined before, and whether the hub accepts it. It asks
-// the API server: a cache that is behind would let a joined cluster have a first credential once more, and a cluster
-// that is denied keeps its right to renew until the hub manager has seen that.
+// observeCluster returns the cluster of a request, nil when there is none. It asks the API server: a cache that is behind
+// would let a joined cluster have a first credential once more, and a cluster that is denied keeps its right to renew until
+// the hub manager has seen that.
 func (r *Reconciler) observeCluster(
 	ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
-) (joined, accepted bool, err error) {
+) (*clusterv1.ManagedCluster, error) {
 	name, _, _ := csrs.Subject(csr)
-	cluster, err := reconcile.Get(ctx, r.Live, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{})
-	if cluster == nil {
-		return false, false, err
-	}
-	return csrs.HasJoined(cluster), isAccepted(cluster), err
+	return reconcile.Get(ctx, r.Live, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{})
 }
 
 // isAccepted reports whether the hub accepts a cluster, which may be nil.

@@ -535,7 +535,7 @@ func TestAContentIsCompletedWhenItsPodsAreReady(t *testing.T) {
 }
 
 // Shows: hub/breaks-while-it-soaks
-func TestAClusterThatBreaksWhileItSoaksHasNotAppliedItsContent(t *testing.T) {
+func TestAClusterThatBreaksWhileItSoaksHasFailed(t *testing.T) {
 	references := []addonv1beta1.ConfigReference{fixture.Desires(fixture.Template("t"), "new")}
 	strategy := clusterv1alpha1.RolloutStrategy{
 		Type: clusterv1alpha1.Progressive, Progressive: &clusterv1alpha1.RolloutProgressive{
@@ -553,13 +553,22 @@ func TestAClusterThatBreaksWhileItSoaksHasNotAppliedItsContent(t *testing.T) {
 	for sentence, steps := range map[string][]step{
 		"its works are not ready a minute after it was completed": {
 			{reason: "Completed", applied: true},
-			{after: time.Minute, broken: true, reason: "Progressing", since: time.Minute},
-			{after: time.Hour, broken: true, reason: "Progressing", since: time.Minute},
+			{after: time.Minute, broken: true, reason: "Failed", since: time.Minute},
+			{after: time.Hour, broken: true, reason: "Failed", since: time.Minute},
 			{after: 2 * time.Hour, reason: "Completed", applied: true, since: 2 * time.Hour},
+			{after: 3 * time.Hour, broken: true, reason: "Progressing", applied: true, since: 3 * time.Hour},
 		},
-		"its works cannot be rendered any more": {
+		"its pods are told of a moment after it was completed": {
+			{reason: "Completed", applied: true},
+			{after: 9 * time.Second, broken: true, reason: "Progressing", since: 9 * time.Second},
+			{after: time.Minute, broken: true, reason: "Progressing", since: 9 * time.Second},
+			{after: 2 * time.Minute, reason: "Completed", applied: true, since: 2 * time.Minute},
+		},
+		"its works cannot be rendered any more, and then are not ready": {
 			{reason: "Completed", applied: true},
 			{after: time.Minute, err: errors.New("cannot be rendered"), reason: "Failed", since: time.Minute},
+			{after: 2 * time.Minute, broken: true, reason: "Failed", since: time.Minute},
+			{after: 3 * time.Minute, reason: "Completed", applied: true, since: 3 * time.Minute},
 		},
 		"it breaks when it has soaked, which is no matter of the rollout": {
 			{reason: "Completed", applied: true},

@@ -25,8 +25,11 @@ func record(f facts, decided configuration, after *addonv1beta1.ManagedClusterAd
 	if completed(condition) && len(works.rollingOut) > 0 && (settles || f.completedSince().IsZero()) {
 		condition = inProgress("progressing... " + message.List(works.rollingOut, maxListed, "; "))
 	}
-	if settles && !completed(condition) {
-		forgetApplied(f, decided, status.ConfigReferences)
+	if !completed(condition) {
+		if settles {
+			forgetApplied(f, decided, status.ConfigReferences)
+		}
+		condition = f.failing(decided, condition, settles, now)
 	}
 	setProgress(f, decided, &status.Conditions, condition, now)
 	if completed(condition) {
@@ -62,6 +65,23 @@ func (f facts) settles(now time.Time) bool {
 		window = max(window, addonconfig.MinSuccessTime(f.cma.Spec.InstallStrategy.Placements[f.placement].RolloutStrategy))
 	}
 	return now.Before(since.Add(window))
+}
+
+// failing returns the condition of an add-on that is not complete. One that was, and broke while it settled, failed: the
+// next cluster would break, too. A change of its pods that is reported late is no such thing. Who failed has failed until
+// it is complete, so that a rollout does not go on because pods are started once more.
+func (f facts) failing(decided configuration, c metav1.Condition, settles bool, now time.Time) metav1.Condition {
+	was := meta.FindStatusCondition(f.addOn.Status.Conditions, c.Type)
+	same := addonconfig.SameDesired(f.addOn.Status.ConfigReferences, decided.references)
+	switch {
+	case was == nil || !same || c.Reason != addonv1beta1.ProgressingReasonProgressing:
+		return c
+	case settles && !now.Before(f.completedSince().Add(settled)):
+		return notProgressing(addonv1beta1.ProgressingReasonFailed, "it was complete and broke: "+c.Message)
+	case was.Reason == addonv1beta1.ProgressingReasonFailed:
+		return notProgressing(addonv1beta1.ProgressingReasonFailed, c.Message)
+	}
+	return c
 }
 
 // forgetApplied removes what is recorded as applied of a content that did not stay completed while it settled: the

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -44,12 +45,14 @@ func (v *verified) set(key types.NamespacedName, sum works.Sum) {
 // making tells whether bindings and works were made for an add-on.
 type making struct{ bindings, works bool }
 
-// toldBy returns what the status of an add-on says of that.
+// toldBy returns what the status of an add-on says of that, also where not all of it could be made or applied.
 func toldBy(addOn *addonv1beta1.ManagedClusterAddOn) making {
-	is := func(condition string) bool { return meta.IsStatusConditionTrue(addOn.Status.Conditions, condition) }
+	conditions := addOn.Status.Conditions
+	applied := meta.FindStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnManifestApplied)
 	return making{
-		bindings: is(addonv1beta1.ManagedClusterAddOnRegistrationApplied),
-		works:    is(addonv1beta1.ManagedClusterAddOnManifestApplied),
+		bindings: meta.FindStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnRegistrationApplied) != nil,
+		works: applied != nil && (applied.Status == metav1.ConditionTrue ||
+			applied.Reason == addonv1beta1.AddonManifestAppliedReasonManifestsApplyFailed),
 	}
 }
 

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -22,12 +23,28 @@ type passes struct {
 	// since is when the first was asked that no pass has looked at, later the first of those since a pass began; zero when
 	// there is none.
 	since, later time.Time
+	// touched is what changed, and what was asked last for it, until a pass came to its end that has looked at that.
+	touched map[string]uint64
 }
 
-// Ask notes that a Placement may have to be decided again.
-func (p *Passes) Ask(key types.NamespacedName, now time.Time) {
+// What may have changed for a Placement besides a cluster, which has a name.
+const (
+	// EachCluster is what concerns all of them.
+	EachCluster = "*"
+	// NoCluster is what changes nothing that is decided: someone wrote a PlacementDecision.
+	NoCluster = ""
+)
+
+// Ask notes that a Placement may have to be decided again, because a cluster changed, or EachCluster, or NoCluster.
+func (p *Passes) Ask(key types.NamespacedName, cluster string, now time.Time) {
 	p.change(key, func(of *passes) {
 		of.asked++
+		if cluster != NoCluster {
+			if of.touched == nil {
+				of.touched = map[string]uint64{}
+			}
+			of.touched[cluster] = of.asked
+		}
 		if of.since.IsZero() {
 			of.since = now
 		}
@@ -51,7 +68,10 @@ func (p *Passes) Begin(key types.NamespacedName, now time.Time) (begun uint64) {
 
 // End notes that a pass came to its end: all that follows from it is written.
 func (p *Passes) End(key types.NamespacedName, begun uint64) {
-	p.change(key, func(of *passes) { of.done, of.since = max(of.done, begun), of.later })
+	p.change(key, func(of *passes) {
+		of.done, of.since = max(of.done, begun), of.later
+		maps.DeleteFunc(of.touched, func(_ string, asked uint64) bool { return asked <= begun })
+	})
 }
 
 // Forget forgets a Placement that is gone.
@@ -82,7 +102,13 @@ func (p *Passes) change(key types.NamespacedName, change func(*passes)) {
 type Undecided struct {
 	Why error
 	// Since is when the first change came that no pass has looked at; zero where this process has not decided at all.
-	Since time.Time
+	Since   time.Time
+	touched map[string]uint64
+}
+
+// Touches reports whether a cluster changed, or what concerns all of them, and no pass has looked at that.
+func (u Undecided) Touches(cluster string) bool {
+	return u.touched[cluster] > 0 || u.touched[EachCluster] > 0
 }
 
 // Undecided returns why the PlacementDecisions of a Placement may not be those of the present clusters, and reports
@@ -97,5 +123,5 @@ func (p *Passes) Undecided(key types.NamespacedName) (Undecided, bool) {
 	if of.done > 0 && of.done >= of.asked {
 		return Undecided{}, false
 	}
-	return Undecided{Why: fmt.Errorf("placement %s is being decided", key), Since: of.since}, true
+	return Undecided{Why: fmt.Errorf("placement %s is being decided", key), Since: of.since, touched: maps.Clone(of.touched)}, true
 }

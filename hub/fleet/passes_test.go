@@ -29,12 +29,12 @@ func TestAPlacementIsUndecidedUntilAPassEndsThatBeganAfterAllChanges(t *testing.
 	since(at(1), "the pass may write something")
 	p.End(key, first)
 	decided()
-	p.Ask(key, at(2))
+	p.Ask(key, "c2", at(2))
 	since(at(2), "a cluster changed")
 	second := p.Begin(key, at(3))
 	since(at(2), "no pass has looked at it yet")
-	p.Ask(key, at(4))
-	p.Ask(key, at(5))
+	p.Ask(key, "c4", at(4))
+	p.Ask(key, "c5", at(5))
 	p.End(key, second)
 	since(at(4), "another one changed during the pass")
 	p.End(key, p.Begin(key, at(6)))
@@ -50,6 +50,40 @@ func TestAPlacementIsUndecidedUntilAPassEndsThatBeganAfterAllChanges(t *testing.
 	_, undecided := none.Undecided(key)
 	assert.False(t, undecided, "nobody says")
 	none.End(key, none.Begin(key, at(1)))
-	none.Ask(key, at(1))
+	none.Ask(key, "c1", at(1))
 	none.Forget(key)
+}
+
+func TestWhatChangedIsTouchedUntilAPassEndsThatBeganAfterIt(t *testing.T) {
+	key := types.NamespacedName{Namespace: "ns", Name: "p"}
+	now := time.Unix(1, 0)
+	var p Passes
+	touched := func() (touched []string) {
+		u, _ := p.Undecided(key)
+		for _, cluster := range []string{"c1", "c2", "c3"} {
+			if u.Touches(cluster) {
+				touched = append(touched, cluster)
+			}
+		}
+		return touched
+	}
+	p.End(key, p.Begin(key, now))
+	p.Ask(key, NoCluster, now)
+	assert.Empty(t, touched(), "a page was written")
+	p.Ask(key, "c1", now)
+	begun := p.Begin(key, now)
+	p.Ask(key, "c2", now)
+	assert.Equal(t, []string{"c1", "c2"}, touched(), "a pass is under way")
+	p.Ask(key, "c1", now)
+	p.End(key, begun)
+	assert.Equal(t, []string{"c1", "c2"}, touched(), "both changed after it began")
+	begun = p.Begin(key, now)
+	p.End(key, begun)
+	assert.Empty(t, touched())
+	p.Ask(key, EachCluster, now)
+	assert.Len(t, touched(), 3, "a set was edited")
+	p.End(key, p.Begin(key, now))
+	assert.Empty(t, touched())
+	p.Begin(key, now)
+	assert.Empty(t, touched(), "a pass that begins by itself")
 }

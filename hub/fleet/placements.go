@@ -170,14 +170,26 @@ func orNone[T any, P interface {
 	return object
 }
 
-// LastWritten returns when an object was last written, as far as the cache knows.
+// LastWritten returns when an object was last written, as far as the cache knows. The API server notes no time of a write
+// that only takes fields away.
 func LastWritten(o metav1.Object) time.Time {
-	last := o.GetCreationTimestamp().Time
+	last := lastOf(o, func(metav1.ManagedFieldsEntry) bool { return true })
 	if at := o.GetDeletionTimestamp(); at != nil && at.After(last) {
 		last = at.Time // what marks an object as being deleted is a write, too, which managedFields do not show
 	}
+	return last
+}
+
+// LastEdited is LastWritten without writes of the status.
+func LastEdited(o metav1.Object) time.Time {
+	return lastOf(o, func(e metav1.ManagedFieldsEntry) bool { return e.Subresource == "" })
+}
+
+// lastOf returns the last time of some writes of an object, its creation among them.
+func lastOf(o metav1.Object, counts func(metav1.ManagedFieldsEntry) bool) time.Time {
+	last := o.GetCreationTimestamp().Time
 	for _, entry := range o.GetManagedFields() {
-		if entry.Time != nil && entry.Time.After(last) {
+		if entry.Time != nil && counts(entry) && entry.Time.After(last) {
 			last = entry.Time.Time
 		}
 	}
@@ -192,13 +204,18 @@ func TrimDecision(in any) (any, error) {
 
 // KeepWritten is another cache transformation that keeps of managedFields the time of the last write. What the API
 // server wrote when is compared by its own clock, not by that of who watches or reports.
-func KeepWritten(trim func(any) (any, error)) func(any) (any, error) {
+func KeepWritten(trim func(any) (any, error)) func(any) (any, error) { return keep(LastWritten, trim) }
+
+// KeepEdited is another cache transformation that keeps of managedFields the time of LastEdited.
+func KeepEdited(trim func(any) (any, error)) func(any) (any, error) { return keep(LastEdited, trim) }
+
+func keep(last func(metav1.Object) time.Time, trim func(any) (any, error)) func(any) (any, error) {
 	return func(in any) (any, error) {
 		o, err := meta.Accessor(in)
 		if err != nil || len(o.GetManagedFields()) == 0 {
 			return trim(in) // A transformation must pass on what it does not know.
 		}
-		at := metav1.NewTime(LastWritten(o))
+		at := metav1.NewTime(last(o))
 		out, err := trim(in)
 		if o, is := out.(metav1.Object); is {
 			o.SetManagedFields([]metav1.ManagedFieldsEntry{{Time: &at}})

@@ -296,6 +296,7 @@ func TestATolerationDoesNotRemoveWhatItIsToKeep(t *testing.T) {
 	require.Empty(t, h.removed, "it is not available")
 	earlier := p.DeepCopy()
 	p.Generation++
+	p.CreationTimestamp = metav1.NewTime(h.clock.Now().Truncate(time.Second)) // the fake keeps no managedFields
 	p.Spec.Tolerations = []clusterv1beta1.Toleration{{Operator: clusterv1beta1.TolerationOpExists}}
 	require.NoError(t, h.Update(t.Context(), &p))
 	h.r.ofPlacement().UpdateFunc(t.Context(), event.UpdateEvent{ObjectOld: earlier, ObjectNew: &p}, h.q)

@@ -99,23 +99,30 @@ func acceptedLately(c candidate, now time.Time) time.Time {
 // A cluster that is not available gets a taint, for which Placements drop it unless they tolerate it. It is not known
 // whether they would select it otherwise, so its add-ons stay. When it is available again, decisions that are older do
 // not count against it: the placement controller may be late, or down. edited reports whether a person edited the
-// placements, which counts as well, and intentSince is when what they want was first seen.
+// placements, which counts as well.
 func reachable(
-	c *clusterv1.ManagedCluster, a absence, placements []*fleet.Decisions, edited bool, intentSince, now time.Time,
+	c *clusterv1.ManagedCluster, a absence, placements []*fleet.Decisions, edited bool, now time.Time,
 ) (time.Time, error) {
 	if c == nil || !c.DeletionTimestamp.IsZero() {
 		return time.Time{}, nil
 	}
-	drops := func(d *fleet.Decisions) bool { return dropsUnavailable(d, intentSince) }
-	if len(placements) > 0 && !slices.ContainsFunc(placements, drops) {
+	if len(placements) > 0 && !slices.ContainsFunc(placements, dropsUnavailable) {
 		return time.Time{}, nil
 	}
 	if taint := healthTaint(c); taint != nil {
 		// A cluster that is available again keeps the taint for a moment, in which it may be decided about.
 		for _, d := range placements {
-			if d.Placement != nil && (isEarlier(d, intentSince) || !tolerates(d.Placement.Spec.Tolerations, *taint, now)) {
-				return time.Time{}, fmt.Errorf("their clusters are not available, and placement %s does not tolerate taint %s; "+
-					"add-ons on a cluster that does not come back go with its ManagedCluster", d.Key, taint.Key)
+			why := ""
+			switch {
+			case d.Placement == nil:
+			case isEarlier(d):
+				why = fmt.Sprintf("placement %s was edited and not decided since", d.Key)
+			case !tolerates(d.Placement.Spec.Tolerations, *taint, now):
+				why = fmt.Sprintf("placement %s does not tolerate taint %s", d.Key, taint.Key)
+			}
+			if why != "" {
+				return time.Time{}, fmt.Errorf("their clusters are not available, and %s; add-ons on a cluster that does not "+
+					"come back go with its ManagedCluster", why)
 			}
 		}
 		return time.Time{}, nil
@@ -151,16 +158,16 @@ func reachable(
 	return time.Time{}, nil
 }
 
-// isEarlier reports whether another scheduler decided before people edited what they want, as far as this process
-// knows: a toleration that the Placement has now is not one that it had then.
-func isEarlier(d *fleet.Decisions, intentSince time.Time) bool {
-	return !d.Own && !intentSince.IsZero() && !d.Written.After(intentSince)
+// isEarlier reports whether another scheduler decided before people edited the Placement: a toleration that it has now is
+// not one that it had then. Both are times of the API server, and by the second.
+func isEarlier(d *fleet.Decisions) bool {
+	return !d.Own && d.Placement != nil && d.Written.Before(fleet.LastEdited(d.Placement))
 }
 
 // dropsUnavailable reports whether a Placement may have dropped a cluster because it is not available: it tolerates one
 // of the taints for a while at most, or does so only now.
-func dropsUnavailable(d *fleet.Decisions, intentSince time.Time) bool {
-	return d.Placement == nil || isEarlier(d, intentSince) || slices.ContainsFunc(
+func dropsUnavailable(d *fleet.Decisions) bool {
+	return d.Placement == nil || isEarlier(d) || slices.ContainsFunc(
 		[]string{clusterv1.ManagedClusterTaintUnreachable, clusterv1.ManagedClusterTaintUnavailable},
 		func(key string) bool {
 			taint := clusterv1.Taint{Key: key, Effect: clusterv1.TaintEffectNoSelect}

@@ -195,21 +195,15 @@ func (f fleetFacts) judge(c candidate) (wake time.Time, done bool, why error) {
 	if why != nil {
 		return wake, false, why
 	}
-	since := f.intentSince
-	if f.state.Intent != "" && !f.edited() {
-		since = time.Time{} // What people want has been so since nothing was unselected, also before this process began.
-	}
-	wake, why = reachable(c.managed, c.absence, f.placements, f.edited(), since, f.now)
+	wake, why = reachable(c.managed, c.absence, f.placements, f.edited(), f.now)
 	return wake, false, why
 }
 
 // holds reports whether a Placement that is being decided holds the removal from a cluster: passes fail, or none has
-// looked at the cluster itself since it changed. Whoever changes another cluster all the time holds nothing.
+// looked at the cluster since it changed, or what concerns all of them. Whoever changes another cluster all the time holds
+// nothing.
 func (f fleetFacts) holds(c candidate, u fleet.Undecided) bool {
-	if u.Since.IsZero() || f.now.Sub(u.Since) > passPeriod {
-		return true
-	}
-	return c.managed == nil || f.now.Sub(fleet.LastWritten(c.managed)).Abs() < decidedPeriod
+	return u.Since.IsZero() || f.now.Sub(u.Since) > passPeriod || u.Touches(c.cluster)
 }
 
 // guard decides which of the add-ons that are surely unselected are removed, and which are held.

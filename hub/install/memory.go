@@ -45,8 +45,9 @@ type remembered struct {
 
 // see remembers since when a cluster is available, and no taint says otherwise: since the write that brought it back,
 // by the clock of the API server like the decisions that it is compared with, or, when it was available at first
-// sight, since it reported so, at most since then. The clock of its agent may be hours off. The former is nil at
-// first sight, and the present one when the cluster is gone.
+// sight, since it reported so, at most since then. The clock of its agent may be hours off. Of a taint that was taken
+// away, the API server notes no time: that is now. The former is nil at first sight, and the present one when the cluster
+// is gone.
 func (m *memory) see(was, is *clusterv1.ManagedCluster, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -66,14 +67,19 @@ func (m *memory) see(was, is *clusterv1.ManagedCluster, now time.Time) {
 			m.available = map[string]time.Time{}
 		}
 		since := now
-		if len(is.ManagedFields) > 0 {
-			since = fleet.LastWritten(is)
+		if written := fleet.LastWritten(is); len(is.ManagedFields) > 0 && (!wasTainted(was) || written.After(now)) {
+			since = written
 		}
 		if at := availableSince(is); was == nil && at.Before(since) {
 			since = at
 		}
 		m.available[is.Name] = since
 	}
+}
+
+// wasTainted reports whether a cluster was available and had a taint that said otherwise.
+func wasTainted(was *clusterv1.ManagedCluster) bool {
+	return was != nil && available(was) && !well(was)
 }
 
 // missed notes that a cluster was away while nobody watched, and is back: decisions may have dropped it because of

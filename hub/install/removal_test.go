@@ -52,10 +52,10 @@ func TestFromWhereAnAddOnIsRemoved(t *testing.T) {
 		"not just after its cluster was accepted again": {acceptedAgain(removalOf(with(ready(false), installed), out), 59*time.Second), "waits"},
 		"a minute after that":                           {acceptedAgain(removalOf(with(ready(false), installed), out), time.Minute), "remove"},
 		"a silent cluster when every placement does not mind": {
-			removalOf(with(ready(false), installed, unreachable), decided("p").but(tolerant, lately).known()), "remove",
+			removalOf(with(ready(false), installed, unreachable), decided("p").but(tolerant, edited, lately).known()), "remove",
 		},
 		"a silent cluster when another scheduler has not decided since it does not mind": {
-			edited(removalOf(with(ready(false), installed, unreachable), decided("p").but(tolerant).known())), "kept",
+			removalOf(with(ready(false), installed, unreachable), decided("p").but(tolerant, edited).known()), "kept",
 		},
 		"a silent cluster that was dropped when nobody minded already": {
 			removalOf(with(ready(false), installed, unreachable), decided("p").but(tolerant).known()), "remove",
@@ -326,16 +326,16 @@ func unreachable(f *facts) {
 	f.managed = clusterThat(metav1.ConditionUnknown, noon().Add(-time.Hour), clusterv1.ManagedClusterTaintUnreachable)
 }
 
-// tolerant lets a Placement select clusters whose agent is silent.
-// edited makes what people want another thing than what was settled.
-func edited(f fleetFacts) fleetFacts {
-	f.state.Intent, f.intent, f.intentSince = "2:before", "2:now", noon().Add(-time.Hour)
-	return f
+// edited has a Placement that people edited two minutes ago.
+func edited(s *scene) {
+	at := metav1.NewTime(noon().Add(-2 * time.Minute))
+	s.placement.ManagedFields = []metav1.ManagedFieldsEntry{{Time: &at}}
 }
 
 // lately has a page written a moment ago.
 func lately(s *scene) { s.pages[0].CreationTimestamp = metav1.NewTime(noon().Add(-time.Minute)) }
 
+// tolerant lets a Placement select clusters whose agent is silent.
 func tolerant(s *scene) {
 	s.placement.Spec.Tolerations = []clusterv1beta1.Toleration{{
 		Key: clusterv1.ManagedClusterTaintUnreachable, Operator: clusterv1beta1.TolerationOpExists,
@@ -423,7 +423,7 @@ func TestAClusterThatIsOnlyUnreachableKeepsItsAddOns(t *testing.T) {
 	for sentence, tc := range tests {
 		t.Run(sentence, func(t *testing.T) {
 			tc.absence.available = (&memory{}).availableSince(tc.cluster)
-			wake, err := reachable(tc.cluster, tc.absence, []*fleet.Decisions{tc.s.known()}, tc.edited, time.Time{}, noon())
+			wake, err := reachable(tc.cluster, tc.absence, []*fleet.Decisions{tc.s.known()}, tc.edited, noon())
 			assert.Equal(t, tc.wake, wake)
 			if tc.want == "" {
 				require.NoError(t, err)
@@ -432,7 +432,7 @@ func TestAClusterThatIsOnlyUnreachableKeepsItsAddOns(t *testing.T) {
 			require.ErrorContains(t, err, tc.want)
 		})
 	}
-	wake, err := reachable(clusterThat(yes, long), absence{}, nil, false, time.Time{}, noon())
+	wake, err := reachable(clusterThat(yes, long), absence{}, nil, false, noon())
 	require.NoError(t, err, "no placement is listed")
 	assert.Zero(t, wake)
 }

@@ -19,6 +19,7 @@ import (
 	ctrlpredicate "sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -55,11 +56,26 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // mapping maps the change of an object to Placements; older is nil for a new object and newer for a deleted one.
 type mapping func(ctx context.Context, older, newer client.Object) []types.NamespacedName
 
+// touchedBy returns what the change of an object touches, as Passes has it.
+func touchedBy(o client.Object) string {
+	switch o.(type) {
+	case *clusterv1.ManagedCluster:
+		return o.GetName()
+	case *clusterv1beta1.PlacementDecision:
+		return fleet.NoCluster
+	}
+	return fleet.EachCluster // a set, or a binding
+}
+
 // batched enqueues the Placements of a change after batchPeriod.
 func (r *Reconciler) batched(mapped mapping) handler.EventHandler {
 	add := func(ctx context.Context, q queue, older, newer client.Object) {
+		changed := newer
+		if changed == nil {
+			changed = older
+		}
 		for _, key := range mapped(ctx, older, newer) {
-			r.Passes.Ask(key, r.Clock.Now())
+			r.Passes.Ask(key, touchedBy(changed), r.Clock.Now())
 			q.AddAfter(ctrl.Request{NamespacedName: key}, batchPeriod)
 		}
 	}

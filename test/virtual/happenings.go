@@ -264,6 +264,7 @@ func (p *play) replacePlacement() {
 		return // another Placement may choose other clusters
 	}
 	placement := placementOf(addOn)
+	p.judge.regroups(addOn)
 	if err := p.admin.Delete(p.ctx, placement.DeepCopy()); err != nil {
 		p.judge.violated("deleting the Placement of %s: %v", addOn, err)
 	}

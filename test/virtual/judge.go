@@ -59,6 +59,8 @@ type judge struct {
 	image, next map[one]string
 	// since is when it was told to move.
 	since map[one]time.Time
+	// regrouped is when people replaced the Placement of an add-on, whose clusters may be in other groups since.
+	regrouped map[string]time.Time
 	// reached is when it became available with its image, and fell when it was not any more, within the soak.
 	reached, fell map[one]time.Time
 	// progress is the reason of Progressing of an add-on.
@@ -77,7 +79,7 @@ type judge struct {
 func newJudge(w *World) *judge {
 	return &judge{
 		world: w, wanted: map[one]time.Time{}, unwanted: map[one]time.Time{}, unlabelled: map[one]bool{},
-		image: map[one]string{}, next: map[one]string{}, since: map[one]time.Time{},
+		image: map[one]string{}, next: map[one]string{}, since: map[one]time.Time{}, regrouped: map[string]time.Time{},
 		reached: map[one]time.Time{}, fell: map[one]time.Time{}, progress: map[one]string{},
 		going: map[one]bool{}, goingSince: map[one]time.Time{}, expires: map[one]time.Time{}, disturbed: map[string]span{},
 		counts: map[string]int{},
@@ -171,6 +173,13 @@ func (j *judge) labels(o one, set bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.unlabelled[o] = !set
+}
+
+// regroups notes that people replace the Placement of an add-on.
+func (j *judge) regroups(addOn string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.regrouped[addOn] = time.Now()
 }
 
 // handed notes that people delete what belongs to an add-on that they want.
@@ -320,7 +329,9 @@ func (j *judge) moves(o one, image string, available bool) {
 		}
 		// One that a bad image broke waits for its turn to get the next one, before all that are well.
 		if to == image {
-			if kindOf(o.addOn) != grouped || j.calm(other.cluster, recovered) { // One that is away is not selected.
+			// One that is away is not selected, and one that moves since before may be in another group.
+			if kindOf(o.addOn) != grouped ||
+				(j.calm(other.cluster, recovered) && j.since[other].After(j.regrouped[o.addOn])) {
 				moving++
 			}
 		} else if kindOf(o.addOn) != grouped && !broken && before != "" && j.calm(o.cluster, recovered) &&

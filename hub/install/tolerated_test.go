@@ -8,9 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/spokelet/spokelet/hub/fleet"
 )
 
 // goesSilent makes c1 a cluster whose agent is silent.
@@ -61,6 +64,7 @@ func TestATolerationDoesNotRemoveWhatItIsToKeepWithTheLimitOfEveryHubManager(t *
 	require.NoError(t, h.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "p"}, &p))
 	earlier := p.DeepCopy()
 	p.Generation++
+	p.CreationTimestamp = metav1.NewTime(h.clock.Now().Truncate(time.Second)) // the fake keeps no managedFields
 	p.Spec.Tolerations = []clusterv1beta1.Toleration{{Operator: clusterv1beta1.TolerationOpExists}}
 	require.NoError(t, h.Update(t.Context(), &p))
 	h.r.ofPlacement().UpdateFunc(t.Context(), event.UpdateEvent{ObjectOld: earlier, ObjectNew: &p}, h.q)
@@ -70,4 +74,38 @@ func TestATolerationDoesNotRemoveWhatItIsToKeepWithTheLimitOfEveryHubManager(t *
 	itsAnnotation()
 	h.passes(time.Hour)
 	assert.Empty(t, h.removed, "nobody has decided with the toleration yet, a quarter of an hour later either")
+}
+
+// A hub manager with --removal-limit-percent=0 records nothing. A silent cluster that its Placement tolerates loses a
+// label and is dropped; the hub manager restarts. It kept the add-on for good, and said that the Placement does not
+// tolerate the taint, which it has tolerated all the time.
+func TestATolerationThatWasAlwaysThereCountsAfterARestartWithoutALimit(t *testing.T) {
+	tolerated := func(p *clusterv1beta1.Placement) {
+		p.Spec.Tolerations = []clusterv1beta1.Toleration{{Operator: clusterv1beta1.TolerationOpExists}}
+	}
+	for sentence, restarts := range map[string]bool{"one process": false, "a restart": true} {
+		t.Run(sentence, func(t *testing.T) {
+			h := newPagesHub(t, false, 0, tolerated)
+			h.goesSilent()
+			h.passes(time.Hour)
+			older, newer := h.othersDrop()
+			h.r.ofDecision().UpdateFunc(t.Context(), event.UpdateEvent{ObjectOld: older, ObjectNew: newer}, h.q)
+			h.passes(time.Minute)
+			require.Empty(t, h.removed, "five minutes must pass")
+			recorder := events.NewFakeRecorder(100)
+			if restarts {
+				h.r = &Reconciler{
+					Client: h, Live: h, AddOns: h.r.AddOns, Clock: h.clock, Workers: 1,
+					Placements: &fleet.Placements{Client: h, Clock: h.clock},
+				}
+				h.q.Add(ofFleet("hello"))
+			}
+			h.r.Recorder = recorder
+			h.passes(24 * time.Hour)
+			assert.Equal(t, []string{"c1"}, h.removed)
+			for len(recorder.Events) > 0 {
+				assert.NotContains(t, <-recorder.Events, "does not tolerate taint", "it does")
+			}
+		})
+	}
 }

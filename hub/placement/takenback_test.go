@@ -112,7 +112,7 @@ func TestASetThatIsEditedBackBeforeTheAddOnGoes(t *testing.T) {
 						require.NoError(t, hub.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "p-decision-1"}, &page))
 						if page.ResourceVersion != version { // its event
 							version = page.ResourceVersion
-							passes.Ask(key, now)
+							passes.Ask(key, fleet.EachCluster, now)
 							q.add(batchPeriod)
 							remove = now
 						}

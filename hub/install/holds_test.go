@@ -121,7 +121,20 @@ func changedBack(t *testing.T, before, after map[string]string, skew time.Durati
 			fields[i].Time = &metav1.Time{Time: h.clock.Now().Add(skew).Truncate(time.Second)}
 		}
 	}
-	passes.Ask(p, h.clock.Now()) // as the watch of clusters does it
+	passes.Ask(p, "c1", h.clock.Now()) // as the watch of clusters does it
 	h.passes(200 * time.Millisecond)
 	assert.Empty(t, h.removed, "the placement is about to decide about the cluster")
+}
+
+// As TestAClusterThatIsChangedBackAMomentBeforeItsAddOnGoes, where the clock of the API server and ours differ.
+func TestAClusterThatIsChangedBackByAnotherClock(t *testing.T) {
+	for sentence, skew := range map[string]time.Duration{
+		"the clock of the API server is 5 seconds behind ours":    -5 * time.Second,
+		"the clock of the API server is 15 seconds behind ours":   -15 * time.Second,
+		"the clock of the API server is 15 seconds ahead of ours": 15 * time.Second,
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			changedBack(t, nil, map[string]string{"maintenance": "false"}, skew)
+		})
+	}
 }
