@@ -31,7 +31,7 @@ func Parts(seed uint64, runs int) []Part {
 		part("Storm: random edits of a hub and a cluster", "storm", "STORM_FLAGS", s+" -edits 400", 1),
 		part("The same behind API servers that lie", "storm", "STORM_FLAGS", s+" -lies -edits 200 -calm 20", 1),
 		part("Lies: a fleet whose API servers lie", "lies", "LIES_FLAGS", s+" -seeds 5", 1),
-		part("Soak: certificates of a minute", "soak", "SOAK_FLAGS", s+" -duration 2m", 1),
+		part("Soak: certificates of a minute, and a rollout every minute", "soak", "SOAK_FLAGS", s+" -duration 2m", 1),
 		part("The agent", "bench-agent", "BENCH_FLAGS", "-works 50 -changes 50 -idle 10s", runs),
 		part("The hub manager", "bench-hub", "BENCH_HUB_FLAGS", "-size 100x1", runs),
 	}

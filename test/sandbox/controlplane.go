@@ -67,8 +67,10 @@ type ControlPlane struct {
 	// Host is the URL of the API server.
 	Host string
 
-	opts       Options
-	assets     string
+	opts   Options
+	assets string
+	// store is the URL of etcd.
+	store      string
 	authority  *authority
 	admin      *rest.Config
 	etcd       *Process
@@ -164,6 +166,7 @@ func (c *ControlPlane) startProcesses(ctx context.Context, now time.Time) error 
 		return err
 	}
 	c.Host = "https://127.0.0.1:" + strconv.Itoa(ports[2])
+	c.store = "http://127.0.0.1:" + strconv.Itoa(ports[0])
 	if c.admin, err = c.User("sandbox-admin", "system:masters"); err != nil {
 		return err
 	}
@@ -215,6 +218,12 @@ func (c *ControlPlane) Stop() {
 func (c *ControlPlane) PIDs() []int {
 	return []int{c.etcd.PID(), c.apiserver.PID(), c.controller.PID()}
 }
+
+// Store returns the process of etcd, whose figures StoreMetrics reads.
+func (c *ControlPlane) Store() *Process { return c.etcd }
+
+// APIServer returns the process of the API server, whose figures Metrics reads.
+func (c *ControlPlane) APIServer() *Process { return c.apiserver }
 
 // AuditLog returns the path of the audit log, empty when the options did not ask for one.
 func (c *ControlPlane) AuditLog() string {
