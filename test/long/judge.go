@@ -1,7 +1,6 @@
 package long
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -20,13 +19,14 @@ type Limits struct {
 	Growth float64
 }
 
-// DefaultLimits are those for an hour: a tenth, in lives of fifteen minutes.
+// DefaultLimits are those for an hour: a tenth more, in a life of fifteen minutes at least.
 func DefaultLimits() Limits {
 	return Limits{WarmUp: 5 * time.Minute, Life: 10 * time.Minute, Growth: 0.1}
 }
 
-// leastSamples is how many samples of a figure a quarter of a life has, or it says nothing.
-const leastSamples = 3
+// leastOfOne is how many samples of a figure a quarter of a life has, or it says nothing, and leastOfMany likewise of short
+// lives: a program that has just begun uses less, so that it takes many for their ages to even out.
+const leastOfOne, leastOfMany = 3, 20
 
 // slack is by how much a figure may grow besides its share.
 func slack(program string, figure fleet.Figure) float64 {
@@ -55,15 +55,16 @@ func isServer(program string) bool {
 	return strings.HasPrefix(program, "kube-apiserver ") || strings.HasPrefix(program, "etcd ")
 }
 
-// Life is one life of a program.
+// Life is one life of a program, or all its lives that are too short to be judged by themselves.
 type Life struct {
 	Program string
-	PID     int
-	// Lasted is from its first sample to its last one.
+	// PID is that of the one life; 0 for several.
+	PID int
+	// Short is how many lives these are that are each too short; 0 for one that is long enough.
+	Short int
+	// Lasted is from the first sample to the last one.
 	Lasted time.Duration
-	// Counts reports that it was long enough to be judged.
-	Counts bool
-	// Trends are its figures; none if it does not count.
+	// Trends are the figures; none if all of it is too short.
 	Trends map[fleet.Figure]Trend
 }
 
@@ -75,38 +76,54 @@ type Trend struct {
 	Grown bool
 }
 
-// Judge judges the lives of all programs in the samples of a fleet.
+// Judge judges all programs in the samples of a fleet, in the order of their names and lives. Lives of a program that are
+// too short are judged as if they were one: when a new life needs more than those before it, what it finds has grown.
 func Judge(samples []fleet.Sample, limits Limits) []Life {
-	type key struct {
-		program string
-		pid     int
-	}
-	lives := map[key][]fleet.Sample{}
+	samples = slices.Clone(samples)
+	slices.SortStableFunc(samples, func(a, b fleet.Sample) int { return a.At.Compare(b.At) })
+	programs := map[string]map[int][]fleet.Sample{}
 	for _, one := range samples {
-		of := key{one.Program, one.PID}
-		lives[of] = append(lives[of], one)
+		if programs[one.Program] == nil {
+			programs[one.Program] = map[int][]fleet.Sample{}
+		}
+		programs[one.Program][one.PID] = append(programs[one.Program][one.PID], one)
 	}
-	all := make([]Life, 0, len(lives))
-	began := map[int]time.Time{}
-	for of, own := range lives {
-		slices.SortFunc(own, func(a, b fleet.Sample) int { return a.At.Compare(b.At) })
-		began[of.pid] = own[0].At
-		all = append(all, judgeLife(of.program, of.pid, own, limits))
+	var all []Life
+	for _, program := range slices.Sorted(maps.Keys(programs)) {
+		all = append(all, judgeProgram(program, programs[program], limits)...)
 	}
-	slices.SortFunc(all, func(a, b Life) int {
-		return cmp.Or(cmp.Compare(a.Program, b.Program), began[a.PID].Compare(began[b.PID]))
-	})
 	return all
 }
 
-// judgeLife judges one life by its samples, which are in their order.
-func judgeLife(program string, pid int, samples []fleet.Sample, limits Limits) Life {
-	first, last := samples[0].At, samples[len(samples)-1].At
-	life := Life{Program: program, PID: pid, Lasted: last.Sub(first)}
-	if life.Lasted < limits.WarmUp+limits.Life {
-		return life
+// judgeProgram judges the lives of one program by the samples of each.
+func judgeProgram(program string, lives map[int][]fleet.Sample, limits Limits) []Life {
+	order := slices.SortedFunc(maps.Keys(lives), func(a, b int) int { return lives[a][0].At.Compare(lives[b][0].At) })
+	var all []Life
+	var short []fleet.Sample
+	count := 0
+	for _, pid := range order {
+		lasted, trends := judge(program, lives[pid], limits, leastOfOne)
+		if len(trends) == 0 {
+			short, count = append(short, lives[pid]...), count+1
+			continue
+		}
+		all = append(all, Life{Program: program, PID: pid, Lasted: lasted, Trends: trends})
 	}
-	life.Counts, life.Trends = true, map[fleet.Figure]Trend{}
+	if count > 0 {
+		lasted, trends := judge(program, short, limits, leastOfMany)
+		all = append(all, Life{Program: program, Short: count, Lasted: lasted, Trends: trends})
+	}
+	return all
+}
+
+// judge judges samples of a program, which are in their order: how long they lasted, and nothing more if that is too
+// short. Each quarter must have so many samples at least.
+func judge(program string, samples []fleet.Sample, limits Limits, least int) (time.Duration, map[fleet.Figure]Trend) {
+	first, last := samples[0].At, samples[len(samples)-1].At
+	if last.Sub(first) < limits.WarmUp+limits.Life {
+		return last.Sub(first), nil
+	}
+	trends := map[fleet.Figure]Trend{}
 	warm := first.Add(limits.WarmUp)
 	quarter := last.Sub(warm) / 4
 	early, late := map[fleet.Figure][]float64{}, map[fleet.Figure][]float64{}
@@ -121,14 +138,14 @@ func judgeLife(program string, pid int, samples []fleet.Sample, limits Limits) L
 		}
 	}
 	for figure := range maps.Keys(early) {
-		if len(early[figure]) < leastSamples || len(late[figure]) < leastSamples {
+		if len(early[figure]) < least || len(late[figure]) < least {
 			continue
 		}
 		trend := Trend{First: median(early[figure]), Last: median(late[figure])}
 		trend.Grown = trend.Last > trend.First*(1+limits.Growth)+slack(program, figure)
-		life.Trends[figure] = trend
+		trends[figure] = trend
 	}
-	return life
+	return last.Sub(first), trends
 }
 
 // median sorts values and returns the one in the middle.

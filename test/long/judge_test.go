@@ -69,7 +69,7 @@ func TestWhatGrowsIsFound(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			lives := Judge(life(c.program, 7, 0, c.minutes, c.figures), DefaultLimits())
 			require.Len(t, lives, 1)
-			assert.Equal(t, c.counts, lives[0].Counts)
+			assert.Equal(t, c.counts, len(lives[0].Trends) > 0)
 			grown := false
 			for _, trend := range lives[0].Trends {
 				grown = grown || trend.Grown
@@ -86,10 +86,27 @@ func TestEachLifeIsJudgedByItself(t *testing.T) {
 			life("agent of c1", 3, 0, 2, figure(fleet.Memory, mebibyte, mebibyte))...)...)
 	lives := Judge(samples, DefaultLimits())
 	require.Len(t, lives, 3)
-	assert.Equal(t, Life{Program: "agent of c1", PID: 3, Lasted: 2 * time.Minute}, lives[0])
+	assert.Equal(t, Life{Program: "agent of c1", Short: 1, Lasted: 2 * time.Minute}, lives[0])
 	assert.Equal(t, 1, lives[1].PID, "the first life comes first")
 	assert.Equal(t, map[fleet.Figure]Trend{fleet.Memory: {First: 40 * mebibyte, Last: 40 * mebibyte}}, lives[1].Trends)
 	assert.Equal(t, map[fleet.Figure]Trend{fleet.Memory: {First: 70 * mebibyte, Last: 70 * mebibyte}}, lives[2].Trends)
+}
+
+func TestShortLivesAreJudgedTogether(t *testing.T) {
+	for sentence, more := range map[string]float64{"each begins as the one before": 0, "each begins with more": 8 * mebibyte} {
+		t.Run(sentence, func(t *testing.T) {
+			var samples []fleet.Sample
+			for n := range 10 {
+				begins := 40*mebibyte + float64(n)*more
+				samples = append(samples, life("hub manager", n, n*6, 5, figure(fleet.Memory, begins, begins+60*mebibyte))...)
+			}
+			lives := Judge(samples, DefaultLimits())
+			require.Len(t, lives, 1)
+			assert.Equal(t, 10, lives[0].Short)
+			assert.Equal(t, 59*time.Minute, lives[0].Lasted)
+			assert.Equal(t, more > 0, lives[0].Trends[fleet.Memory].Grown, "%+v", lives[0].Trends)
+		})
+	}
 }
 
 func TestAFigureThatWasAwayMostOfTheTimeSaysNothing(t *testing.T) {

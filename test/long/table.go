@@ -27,7 +27,7 @@ func columns() []struct {
 	}
 }
 
-// Write prints what the children said, and the medians of the first and the last quarter of each life that counts.
+// Write prints what the children said, and the medians of the first and the last quarter of each life.
 func Write(out io.Writer, outcomes []Outcome) error {
 	for _, one := range outcomes {
 		ended := one.Failed
@@ -42,19 +42,8 @@ func Write(out io.Writer, outcomes []Outcome) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "first and last quarter, medians\tlife\tmemory, MiB\tgoroutines\tfiles\twatches\tstored, MiB\t")
 	for _, one := range outcomes {
-		short := map[string]int{}
-		var order []string
-		for i, life := range one.Lives {
-			if life.Counts {
-				writeLife(table, one.Name, life)
-				continue
-			}
-			if short[life.Program]++; short[life.Program] == 1 {
-				order = append(order, one.Lives[i].Program)
-			}
-		}
-		for _, program := range order {
-			fmt.Fprintf(table, "%s: %s\t%d too short\t\t\t\t\t\t\n", one.Name, program, short[program])
+		for _, life := range one.Lives {
+			writeLife(table, one.Name, life)
 		}
 	}
 	if err := table.Flush(); err != nil {
@@ -66,7 +55,11 @@ func Write(out io.Writer, outcomes []Outcome) error {
 
 // writeLife writes the row of a life.
 func writeLife(out io.Writer, child string, life Life) {
-	cells := []string{child + ": " + life.Program, life.Lasted.Round(time.Second).String()}
+	name := child + ": " + life.Program
+	if life.Short > 0 {
+		name += fmt.Sprintf(" (%d short)", life.Short)
+	}
+	cells := []string{name, life.Lasted.Round(time.Second).String()}
 	for _, column := range columns() {
 		trend, known := life.Trends[column.figure]
 		if !known {
@@ -108,7 +101,7 @@ func Check(outcomes []Outcome) error {
 		}
 		judged := false
 		for _, life := range one.Lives {
-			judged = judged || life.Counts
+			judged = judged || len(life.Trends) > 0
 		}
 		if !judged {
 			wrong = append(wrong, errors.New(one.Name+": no program lived long enough to be judged"))

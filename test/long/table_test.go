@@ -16,8 +16,8 @@ func TestTheTableHasWhatChildrenSaidAndWhatGrew(t *testing.T) {
 		{
 			Name: "storm", Command: "storm -seed 7", Took: time.Hour, Table: tableIn("noise\nstorm, seed 7  1h\n  edits  9\n", "storm, seed"),
 			Lives: []Life{
-				{Program: "agent of storm", PID: 4, Lasted: time.Minute}, {Program: "agent of storm", PID: 5, Lasted: time.Minute},
-				{Program: "hub manager", PID: 1, Lasted: time.Hour, Counts: true, Trends: map[fleet.Figure]Trend{
+				{Program: "agent of storm", Short: 2, Lasted: time.Minute},
+				{Program: "hub manager", PID: 1, Lasted: time.Hour, Trends: map[fleet.Figure]Trend{
 					fleet.Memory: {First: 40 * mebibyte, Last: 80.25 * mebibyte, Grown: true}, fleet.Goroutines: {First: 99, Last: 100},
 				}},
 			},
@@ -31,8 +31,8 @@ func TestTheTableHasWhatChildrenSaidAndWhatGrew(t *testing.T) {
 		"storm: storm -seed 7: well after 1h0m0s", "    storm, seed 7  1h", "      edits  9", "lies: lies: exit status 1 after 0s",
 		"    a", "    b",
 	}, lines[:6])
-	assert.Regexp(t, `^storm: hub manager +1h0m0s +40.0 80.2 GREW +99 100 *$`, lines[7])
-	assert.Regexp(t, `^storm: agent of storm +2 too short *$`, lines[8])
+	assert.Regexp(t, `^storm: agent of storm \(2 short\) +1m0s *$`, lines[7])
+	assert.Regexp(t, `^storm: hub manager +1h0m0s +40.0 80.2 GREW +99 100 *$`, lines[8])
 	assert.Equal(t, "grown  1", lines[9])
 	require.EqualError(t, Check(outcomes),
 		"lies: exit status 1\nstorm: hub manager (1): memory grew from 41943040 to 84148224")
