@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -143,7 +144,7 @@ func (o Options) run(ctx context.Context, one child, began chan struct{}) (Outco
 	defer begins()
 	dir := filepath.Join(o.Dir, one.name)
 	samples := filepath.Join(dir, "samples.jsonl")
-	args := append(one.args, "-samples", samples, "-dir", filepath.Join(dir, "fleet"))
+	args := slices.Concat(one.args, []string{"-samples", samples, "-dir", filepath.Join(dir, "fleet")})
 	if o.Binaries != "" {
 		args = append(args, "-binaries", o.Binaries)
 	}

@@ -24,8 +24,8 @@ func DefaultLimits() Limits {
 	return Limits{WarmUp: 5 * time.Minute, Life: 10 * time.Minute, Growth: 0.1}
 }
 
-// leastOfOne is how many samples of a figure a quarter of a life has, or it says nothing, and leastOfMany likewise of short
-// lives: a program that has just begun uses less, so that it takes many for their ages to even out.
+// leastOfOne is how many samples of a figure a quarter of a life has, or it says nothing, and leastOfMany likewise of
+// short lives: a program that has just begun uses less, so that it takes many for their ages to even out.
 const leastOfOne, leastOfMany = 3, 20
 
 // slack is by how much a figure may grow besides its share.
@@ -76,8 +76,8 @@ type Trend struct {
 	Grown bool
 }
 
-// Judge judges all programs in the samples of a fleet, in the order of their names and lives. Lives of a program that are
-// too short are judged as if they were one: when a new life needs more than those before it, what it finds has grown.
+// Judge judges all programs in the samples of a fleet, in the order of their names and lives. Lives of a program that
+// are too short are judged as if they were one: when a new life needs more than those before it, what it finds has grown.
 func Judge(samples []fleet.Sample, limits Limits) []Life {
 	samples = slices.Clone(samples)
 	slices.SortStableFunc(samples, func(a, b fleet.Sample) int { return a.At.Compare(b.At) })

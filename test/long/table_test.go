@@ -22,13 +22,13 @@ func TestTheTableHasWhatChildrenSaidAndWhatGrew(t *testing.T) {
 				}},
 			},
 		},
-		{Name: "lies", Command: "lies", Failed: "exit status 1", Table: tableIn("a\nb", "lies ")},
+		{Name: "lies", Command: "plays", Failed: "exit status 1", Table: tableIn("a\nb", "lies ")},
 	}
 	var out strings.Builder
 	require.NoError(t, Write(&out, outcomes))
 	lines := strings.Split(out.String(), "\n")
 	assert.Equal(t, []string{
-		"storm: storm -seed 7: well after 1h0m0s", "    storm, seed 7  1h", "      edits  9", "lies: lies: exit status 1 after 0s",
+		"storm: storm -seed 7: well after 1h0m0s", "    storm, seed 7  1h", "      edits  9", "lies: plays: exit status 1 after 0s",
 		"    a", "    b",
 	}, lines[:6])
 	assert.Regexp(t, `^storm: agent of storm \(2 short\) +1m0s *$`, lines[7])

@@ -28,8 +28,8 @@ func (r Requests) Writes() map[string]int {
 	return found
 }
 
-// Rest waits for a span in which counts of writes do not grow. If that does not begin within a while, the error says what
-// was written.
+// Rest waits for a span in which counts of writes do not grow. If that does not begin within a while, the error says
+// what was written.
 func Rest(ctx context.Context, quiet, within time.Duration, written func() (map[string]int, error)) error {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()

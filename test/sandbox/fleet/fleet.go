@@ -130,7 +130,8 @@ func New(ctx context.Context, opts Options) (*Fleet, error) {
 		return nil, err
 	}
 	f := &Fleet{
-		opts: opts, binaries: binaries, dir: opts.Dir, clusters: map[string]*Cluster{}, metrics: map[*sandbox.Process]string{},
+		opts: opts, binaries: binaries, dir: opts.Dir, clusters: map[string]*Cluster{},
+		metrics: map[*sandbox.Process]string{},
 	}
 	if f.opts.Log == nil {
 		f.opts.Log = io.Discard

@@ -14,8 +14,8 @@ import (
 // podsEvery is how often RunPods looks at the pods.
 const podsEvery = 100 * time.Millisecond
 
-// RunPods plays the kubelets of a cluster until ctx ends: the pods of a namespace run and are ready as soon as may allows
-// it; nil allows all. The log is told what fails.
+// RunPods plays the kubelets of a cluster until ctx ends: the pods of a namespace run and are ready as soon as may
+// allows it; nil allows all. The log is told what fails.
 func (c *Cluster) RunPods(ctx context.Context, namespace string, may func(*corev1.Pod) bool, log io.Writer) {
 	for Pause(ctx, podsEvery) {
 		if err := c.runPods(ctx, namespace, may); err != nil && ctx.Err() == nil {

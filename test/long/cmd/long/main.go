@@ -29,7 +29,7 @@ func run() error {
 	only := flag.String("only", "", "those to play, separated by commas: storm, lies, rotation, rollouts; empty plays all")
 	flag.StringVar(&o.Binaries, "binaries", "", "directory with our programs; empty is bin")
 	flag.StringVar(&o.Dir, "dir", "", "directory for logs and samples; empty is a new one, which is told and kept")
-	flag.DurationVar(&o.Limits.WarmUp, "warm-up", o.Limits.WarmUp, "how much of the begin of a life of a program is not judged")
+	flag.DurationVar(&o.Limits.WarmUp, "warm-up", o.Limits.WarmUp, "how much of the begin of a life is not judged")
 	flag.DurationVar(&o.Limits.Life, "life", o.Limits.Life, "how long it must live after that to be judged")
 	flag.Parse()
 	if *only != "" {

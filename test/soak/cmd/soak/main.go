@@ -46,7 +46,7 @@ func run() error {
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "decides the disturbances; the table names it")
 	flag.StringVar(&o.binaries, "binaries", "", "directory with our programs; empty is bin")
 	flag.StringVar(&o.dir, "dir", "", "directory for logs and data, kept afterwards; empty is a temporary one")
-	flag.StringVar(&o.samples, "samples", "", "file for what the programs use, a line for each every 15 seconds; empty is none")
+	flag.StringVar(&o.samples, "samples", "", "file for what the programs use, every 15 seconds; empty is none")
 	verbose := flag.Bool("v", false, "tell what happens")
 	flag.Parse()
 	if *verbose {

@@ -31,7 +31,7 @@ func run() error {
 	flag.IntVar(&o.Calm, "calm", storm.DefaultCalm, "how many edits are between two looks at everything, and new lies")
 	flag.StringVar(&o.Binaries, "binaries", "", "directory with our programs; empty is bin")
 	flag.StringVar(&o.Dir, "dir", "", "directory for logs and data, kept afterwards; empty is a temporary one")
-	flag.StringVar(&o.Samples, "samples", "", "file for what the programs use, a line for each every 15 seconds; empty is none")
+	flag.StringVar(&o.Samples, "samples", "", "file for what the programs use, every 15 seconds; empty is none")
 	flag.DurationVar(&o.Patience, "patience", storm.DefaultPatience, "how long all may take to agree")
 	flag.BoolVar(&o.Lies, "lies", false, "put a proxy that lies before each API server")
 	verbose := flag.Bool("v", false, "tell every edit")
