@@ -216,7 +216,9 @@ func (s *stage) follow(ctx context.Context) {
 			})
 		})
 		run(func() {
-			fleet.Follow(ctx, one.admin, &batchv1.JobList{}, func(_ watch.EventType, o *batchv1.Job) { s.judge.hook(one.Name, o) })
+			fleet.Follow(ctx, one.admin, &batchv1.JobList{}, func(_ watch.EventType, o *batchv1.Job) {
+				s.judge.hook(one.Name, o)
+			})
 		})
 		run(func() {
 			fleet.Follow(ctx, one.admin, &corev1.ConfigMapList{}, func(kind watch.EventType, o *corev1.ConfigMap) {

@@ -171,7 +171,7 @@ func (o Options) run(ctx context.Context, one child, began chan struct{}) (Outco
 	}
 	out.Took = time.Since(from)
 	if code := process.ExitCode(); code != 0 {
-		out.Failed = fmt.Sprintf("exit status %d", code)
+		out.Failed = fmt.Sprintf("exit status %d, see %s", code, process.LogPath)
 	}
 	o.say("%s ended after %s %s", one.name, out.Took.Round(time.Second), out.Failed)
 	out.Table = tableIn(process.Log(), one.head)

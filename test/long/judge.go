@@ -77,7 +77,8 @@ type Trend struct {
 }
 
 // Judge judges all programs in the samples of a fleet, in the order of their names and lives. Lives of a program that
-// are too short are judged as if they were one: when a new life needs more than those before it, what it finds has grown.
+// are too short are judged as if they were one: when a new life needs more than those before it, what it finds has
+// grown.
 func Judge(samples []fleet.Sample, limits Limits) []Life {
 	samples = slices.Clone(samples)
 	slices.SortStableFunc(samples, func(a, b fleet.Sample) int { return a.At.Compare(b.At) })

@@ -34,7 +34,7 @@ func (r *rollouts) write(ctx context.Context, version string) error {
 	return r.fleet.Hub.Apply(ctx, []byte(strings.ReplaceAll(rollingFile, "VERSION", version)))
 }
 
-// complete waits until all clusters have a version, all that there is to read says so, and the judge has seen it.
+// complete waits until all clusters have a version, the judge has seen it, and all that there is to read says so.
 func (r *rollouts) complete(ctx context.Context, version string) error {
 	return fleet.Wait(ctx, "version "+version+" to be everywhere", nil, func(ctx context.Context) error {
 		for _, cluster := range r.fleet.Clusters() {
@@ -56,6 +56,9 @@ func progressed(management *addonv1beta1.ClusterManagementAddOn, version string)
 		return fleet.NotYet("there are %d progressions", len(management.Status.InstallProgressions))
 	}
 	progression := management.Status.InstallProgressions[0]
+	if len(progression.ConfigReferences) == 0 {
+		return fleet.NotYet("the progression has no configuration")
+	}
 	for _, of := range progression.ConfigReferences {
 		if of.DesiredConfig == nil || of.DesiredConfig.Name != templateOf(version).Name ||
 			!reflect.DeepEqual(of.DesiredConfig, of.LastAppliedConfig) {
