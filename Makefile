@@ -74,6 +74,8 @@ FUZZ_TIME ?= 10s
 SOAK_FLAGS ?=
 # Further flags for the storm.
 STORM_FLAGS ?=
+# Further flags for the long tests beside each other.
+LONG_FLAGS ?=
 # Further flags for the fleet whose API servers lie.
 LIES_FLAGS ?=
 # Flags for the day of a fleet.
@@ -213,7 +215,7 @@ bench-badcluster: kube build ## Measure what other clusters notice of a bad agen
 	go run ./test/bench/cmd/badcluster $(BENCH_BADCLUSTER_FLAGS)
 
 .PHONY: soak
-soak: kube build ## Watch certificates of a minute rotate under stress (SOAK_FLAGS='-duration 10m -seed 7 -v')
+soak: kube build ## Watch certificates of a minute rotate under stress, then rollouts (SOAK_FLAGS='-only rotation -seed 7 -v')
 	go run ./test/soak/cmd/soak $(SOAK_FLAGS)
 
 .PHONY: storm
@@ -235,6 +237,10 @@ ways: ## Lead a hub to one state by other routes, and by lies, which must be the
 .PHONY: lies
 lies: kube build ## Play a fleet whose API servers lie to hub manager and agents, one seed a play (LIES_FLAGS='-seed 7 -seeds 1000')
 	go run ./test/lies/cmd/lies $(LIES_FLAGS)
+
+.PHONY: long
+long: kube build ## Play storm, lies and both soaks beside each other, and see whether all stays flat (LONG_FLAGS='-lasts 1h -seed 7')
+	go run ./test/long/cmd/long $(LONG_FLAGS)
 
 .PHONY: fleets
 fleets: ## Play a million generated fleets against the decisions of the hub (FLEETS_FLAGS='-seed 7 -fleets 10000')

@@ -15,6 +15,8 @@ const (
 	keepEvery = time.Second
 	// recovers is how long after the lies a program may end because of them.
 	recovers = 15 * time.Second
+	// starts is how long a program may take to start, on a machine with much other work.
+	starts = time.Minute
 )
 
 // keeper plays the kubelets of our own programs: one that ended is started again. It may end when it starts while its
@@ -23,7 +25,25 @@ type keeper struct {
 	mu sync.Mutex
 	// honest is since when all say the truth; zero while they do not.
 	honest time.Time
-	again  int
+	// began is when each program was last started by the keeper.
+	began map[*sandbox.Process]time.Time
+	again int
+}
+
+// start starts a program and notes when.
+func (k *keeper) start(program *sandbox.Process) error {
+	if k.began == nil {
+		k.began = map[*sandbox.Process]time.Time{}
+	}
+	k.began[program] = time.Now()
+	return program.Start()
+}
+
+// mayEnd reports whether a program that began at some time, zero for long ago, may have ended now because of lies. One
+// that began among them may find out late that it cannot start.
+func (k *keeper) mayEnd(began, now time.Time) bool {
+	lied := k.honest.IsZero() || now.Sub(k.honest) <= recovers
+	return lied || began.Before(k.honest) && now.Sub(began) <= starts
 }
 
 // restart kills a program and starts it again after a pause.
@@ -32,7 +52,7 @@ func (k *keeper) restart(ctx context.Context, program *sandbox.Process, after ti
 	defer k.mu.Unlock()
 	program.Kill()
 	fleet.Pause(ctx, after)
-	return program.Start()
+	return k.start(program)
 }
 
 // keep starts programs again that ended.
@@ -45,10 +65,10 @@ func (k *keeper) keep(ctx context.Context, programs func() []*sandbox.Process, e
 				continue
 			}
 			k.again++
-			if !k.honest.IsZero() && time.Since(k.honest) > recovers {
+			if !k.mayEnd(k.began[program], time.Now()) {
 				ended(err)
 			}
-			if failed := program.Start(); failed != nil {
+			if failed := k.start(program); failed != nil {
 				ended(errors.Join(err, failed))
 			}
 		}

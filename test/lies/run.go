@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +32,9 @@ const (
 type Options struct {
 	// Seeds are those of the plays, one after the other.
 	Seeds []uint64
+	// Lasts is after which time no play begins any more; until then there are as many as that takes, from the seeds after
+	// the last one. 0 is to play all seeds once.
+	Lasts time.Duration
 	// Clusters is how many managed clusters there are; 0 means DefaultClusters.
 	Clusters int
 	// Scenes is how many scenes a play has; 0 means DefaultScenes.
@@ -41,6 +45,8 @@ type Options struct {
 	Binaries string
 	// Dir receives logs and data, as in fleet.Options; empty means a temporary directory.
 	Dir string
+	// Samples receives what the programs use, as in fleet.Options; empty means nothing.
+	Samples string
 	// Log receives what happens; nil drops it.
 	Log io.Writer
 	// Each is called with the outcome of each play; nil drops it.
@@ -78,10 +84,25 @@ func Run(ctx context.Context, o Options) ([]Outcome, error) {
 	return outcomes, errors.Join(err, s.close())
 }
 
+// seeds are those of the options, and where the time bounds them the numbers that follow, as long as there is time.
+func (o Options) seeds(began time.Time) iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		var last uint64
+		for n := 0; n < len(o.Seeds) || o.Lasts > 0; n++ {
+			if last++; n < len(o.Seeds) {
+				last = o.Seeds[n]
+			}
+			if o.Lasts > 0 && time.Since(began) >= o.Lasts || !yield(last) {
+				return
+			}
+		}
+	}
+}
+
 // all plays all seeds.
 func (s *stage) all(ctx context.Context) ([]Outcome, error) {
 	var all []Outcome
-	for _, seed := range s.Seeds {
+	for seed := range s.seeds(time.Now()) {
 		outcome, err := s.once(ctx, draw(seed, s.Clusters, s.Scenes))
 		if ctx.Err() != nil {
 			return all, context.Cause(ctx) // nothing can be said about a play that was broken off

@@ -67,7 +67,8 @@ type stage struct {
 // open starts a fleet.
 func open(ctx context.Context, o Options) (*stage, error) {
 	options := fleet.Options{
-		Binaries: o.Binaries, Dir: o.Dir, FrontProxy: true, SigningDuration: lifetime, Log: o.Log,
+		Binaries: o.Binaries, Dir: o.Dir, FrontProxy: true, SigningDuration: lifetime, Samples: o.Samples,
+		Log: o.Log,
 	}
 	for i := range o.Clusters {
 		options.Clusters = append(options.Clusters, clusterName(i))
@@ -198,10 +199,10 @@ func (s *stage) proxies() []*proxy.Proxy {
 // follow lets the judge see the API servers, plays the kubelets, and tells the proxies the versions.
 func (s *stage) follow(ctx context.Context) {
 	run := func(f func()) { s.followers.Go(f) }
-	run(func() { follow(ctx, s.hub, &addonv1alpha1.ManagedClusterAddOnList{}, s.judge.addOn) })
-	run(func() { follow(ctx, s.hub, &certificatesv1.CertificateSigningRequestList{}, s.judge.request) })
+	run(func() { fleet.Follow(ctx, s.hub, &addonv1alpha1.ManagedClusterAddOnList{}, s.judge.addOn) })
+	run(func() { fleet.Follow(ctx, s.hub, &certificatesv1.CertificateSigningRequestList{}, s.judge.request) })
 	run(func() {
-		follow(ctx, s.hub, &workv1.ManifestWorkList{}, func(kind watch.EventType, o *workv1.ManifestWork) {
+		fleet.Follow(ctx, s.hub, &workv1.ManifestWorkList{}, func(kind watch.EventType, o *workv1.ManifestWork) {
 			s.judge.work(ctx, kind, o)
 		})
 	})
@@ -210,20 +211,22 @@ func (s *stage) follow(ctx context.Context) {
 		ways = append(ways, one.toHub)
 		run(func() { tellVersions(ctx, one.admin, one.toOwn) })
 		run(func() {
-			follow(ctx, one.admin, &appsv1.DeploymentList{}, func(kind watch.EventType, o *appsv1.Deployment) {
+			fleet.Follow(ctx, one.admin, &appsv1.DeploymentList{}, func(kind watch.EventType, o *appsv1.Deployment) {
 				s.judge.workload(kind, one.Name, o)
 			})
 		})
 		run(func() {
-			follow(ctx, one.admin, &batchv1.JobList{}, func(_ watch.EventType, o *batchv1.Job) { s.judge.hook(one.Name, o) })
+			fleet.Follow(ctx, one.admin, &batchv1.JobList{}, func(_ watch.EventType, o *batchv1.Job) {
+				s.judge.hook(one.Name, o)
+			})
 		})
 		run(func() {
-			follow(ctx, one.admin, &corev1.ConfigMapList{}, func(kind watch.EventType, o *corev1.ConfigMap) {
+			fleet.Follow(ctx, one.admin, &corev1.ConfigMapList{}, func(kind watch.EventType, o *corev1.ConfigMap) {
 				s.judge.configMap(kind, one.Name, o)
 			}, client.InNamespace(space))
 		})
 		run(func() {
-			follow(ctx, one.admin, &corev1.PodList{}, func(kind watch.EventType, o *corev1.Pod) {
+			fleet.Follow(ctx, one.admin, &corev1.PodList{}, func(kind watch.EventType, o *corev1.Pod) {
 				if kind != watch.Deleted {
 					one.runPod(ctx, o)
 				}
@@ -231,26 +234,6 @@ func (s *stage) follow(ctx context.Context) {
 		})
 	}
 	run(func() { tellVersions(ctx, s.hub, ways...) })
-}
-
-// follow calls handle with each object of a list as it is, and whenever it changes, until ctx ends.
-func follow[O client.Object](
-	ctx context.Context, c client.WithWatch, list client.ObjectList, handle func(watch.EventType, O),
-	options ...client.ListOption,
-) {
-	for ctx.Err() == nil {
-		events, err := c.Watch(ctx, list, options...)
-		if err != nil {
-			fleet.Pause(ctx, versionEvery)
-			continue
-		}
-		for event := range events.ResultChan() {
-			if object, ok := event.Object.(O); ok {
-				handle(event.Type, object)
-			}
-		}
-		events.Stop()
-	}
 }
 
 // tellVersions tells proxies the version of an API server as time goes by.

@@ -32,7 +32,7 @@ func Parts(seed uint64, runs int) []Part {
 		part("Storm: random edits of a hub and a cluster", "storm", "STORM_FLAGS", s+" -edits 400", 1),
 		part("The same behind API servers that lie", "storm", "STORM_FLAGS", s+" -lies -edits 200 -calm 20", 1),
 		part("Lies: a fleet whose API servers lie", "lies", "LIES_FLAGS", s+" -seeds 5", 1),
-		part("Soak: certificates of a minute", "soak", "SOAK_FLAGS", s+" -duration 2m", 1),
+		part("Soak: certificates of a minute, and a rollout every minute", "soak", "SOAK_FLAGS", s+" -duration 2m", 1),
 		part("Skew: an older version beside this one, an upgrade and the way back", "skew", "SKEW_FLAGS", "", 1),
 		part("Two bugs that were put back", "bugs", "BUGS_FLAGS", "-only b03 -programs works,day -json bin/bugs-report.json", 1),
 		part("The agent", "bench-agent", "BENCH_FLAGS", "-works 50 -changes 50 -idle 10s", runs),

@@ -69,8 +69,10 @@ type ControlPlane struct {
 	// Host is the URL of the API server.
 	Host string
 
-	opts       Options
-	assets     string
+	opts   Options
+	assets string
+	// store is the URL of etcd.
+	store      string
 	authority  *authority
 	admin      *rest.Config
 	etcd       *Process
@@ -167,6 +169,7 @@ func (c *ControlPlane) startProcesses(ctx context.Context, now time.Time) error 
 		return err
 	}
 	c.Host = "https://127.0.0.1:" + strconv.Itoa(ports[2])
+	c.store = "http://127.0.0.1:" + strconv.Itoa(ports[0])
 	if c.admin, err = c.User("sandbox-admin", "system:masters"); err != nil {
 		return err
 	}
@@ -256,6 +259,12 @@ func (s Store) Size() (float64, error) {
 	}
 	return float64(info.Size()), nil
 }
+
+// Store returns the process of etcd, whose figures StoreMetrics reads.
+func (c *ControlPlane) Store() *Process { return c.etcd }
+
+// APIServer returns the process of the API server, whose figures Metrics reads.
+func (c *ControlPlane) APIServer() *Process { return c.apiserver }
 
 // AuditLog returns the path of the audit log, empty when the options did not ask for one.
 func (c *ControlPlane) AuditLog() string {

@@ -174,3 +174,12 @@ func (p *Process) RSS() (uint64, error) {
 	}
 	return 0, errors.New("the kernel did not tell the memory of " + p.Name)
 }
+
+// OpenFiles returns how many files, sockets among them, the running program has open.
+func (p *Process) OpenFiles() (int, error) {
+	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.PID()))
+	if err != nil {
+		return 0, fmt.Errorf("counting the open files of %s: %w", p.Name, err)
+	}
+	return len(open), nil
+}

@@ -1,14 +1,10 @@
 package sandbox
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,22 +76,4 @@ func (c *ControlPlane) poll(ctx context.Context, what string, holds func(ctx con
 		case <-ticker.C:
 		}
 	}
-}
-
-// Metrics reads what the API server counts, by the name of the metric.
-func (c *ControlPlane) Metrics(ctx context.Context) (map[string]*dto.MetricFamily, error) {
-	clients, err := kubernetes.NewForConfig(c.Admin())
-	if err != nil {
-		return nil, fmt.Errorf("building a client: %w", err)
-	}
-	text, err := clients.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("reading the metrics of %s: %w", c.Name, err)
-	}
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
-	if err != nil {
-		return nil, fmt.Errorf("parsing the metrics of %s: %w", c.Name, err)
-	}
-	return families, nil
 }

@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
-
-	"github.com/spokelet/spokelet/test/bench/measure"
 )
 
 // Judge says what is wrong at the end: clusters and their add-ons are not as they should be, joined again, or were
@@ -98,24 +95,6 @@ func unreplaced(before, after map[string]Cluster) []string {
 		}
 	}
 	return same
-}
-
-// writes returns the requests that change something, by verb and resource, without those of certificates that are
-// replaced every minute here, and without Events, which tell of those.
-func writes(all measure.Requests) map[string]int {
-	found := map[string]int{}
-	for kind, n := range all.Kinds {
-		verb, resource, _ := strings.Cut(kind, " ")
-		resource, _, _ = strings.Cut(resource, "/")
-		switch {
-		case verb == "get" || verb == "list" || verb == "watch":
-		case resource == "certificatesigningrequests" || resource == "secrets" || resource == "events":
-		case strings.HasSuffix(resource, "reviews"): // they are questions
-		default:
-			found[kind] = n
-		}
-	}
-	return found
 }
 
 // Differences says where two paths that end with the same hub manager end with other works.

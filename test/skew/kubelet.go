@@ -2,22 +2,15 @@ package skew
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"strings"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/test/sandbox/fleet"
 )
-
-// lookEvery is how often the kubelets look at the pods.
-const lookEvery = 100 * time.Millisecond
 
 // kubelets play the kubelets of all clusters: pods of the add-on run and are ready, but those of versions that do not
 // start, and those beyond a limit.
@@ -77,41 +70,11 @@ func (k *kubelets) may(version, cluster string) bool {
 }
 
 // serve plays the kubelets of one cluster until ctx ends.
-func (k *kubelets) serve(ctx context.Context, cluster *fleet.Cluster) error {
-	ticker := time.NewTicker(lookEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-			if err := k.look(ctx, cluster); err != nil && ctx.Err() == nil {
-				fmt.Fprintf(k.log, "the kubelets of %s: %v\n", cluster.Name, err)
-			}
-		}
+func (k *kubelets) serve(ctx context.Context, cluster *fleet.Cluster) {
+	may := func(pod *corev1.Pod) bool {
+		return pod.Labels["app"] == addOnName && k.may(versionOf(pod.Spec), cluster.Name)
 	}
-}
-
-func (k *kubelets) look(ctx context.Context, cluster *fleet.Cluster) error {
-	var pods corev1.PodList
-	of := client.MatchingLabels{"app": addOnName}
-	if err := cluster.Client.List(ctx, &pods, client.InNamespace(names.NamespaceAgentAddon), of); err != nil {
-		return err
-	}
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		waits := pod.Status.Phase != corev1.PodRunning && pod.DeletionTimestamp == nil
-		if !waits || !k.may(versionOf(pod.Spec), cluster.Name) {
-			continue
-		}
-		pod.Status.Phase = corev1.PodRunning
-		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-		err := cluster.Client.Status().Update(ctx, pod)
-		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-			return err
-		}
-	}
-	return nil
+	cluster.RunPods(ctx, names.NamespaceAgentAddon, may, k.log)
 }
 
 // versionOf returns the version of the add-on that a pod runs: the tag of its image.

@@ -12,8 +12,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/spokelet/spokelet/test/bench/measure"
 )
 
 // lineOf returns commits of those ages in days, newest first.
@@ -135,16 +133,6 @@ func TestUnreplacedCertificates(t *testing.T) {
 	assert.Empty(t, unreplaced(with("a1", "b1"), with("a2", "b2")))
 	assert.Equal(t, []string{"c: the certificate of the agent was not replaced"}, unreplaced(with("a1", "b1"), with("a1", "b2")))
 	assert.Len(t, unreplaced(with("a1", "b1"), with("a2", "")), 1, "one that is missing was not replaced")
-}
-
-func TestWrites(t *testing.T) {
-	assert.Equal(t, map[string]int{"patch managedclusteraddons/status": 2, "delete manifestworks": 1},
-		writes(measure.Requests{Kinds: map[string]int{
-			"get manifestworks": 7, "list manifestworks": 1, "patch managedclusteraddons/status": 2, "delete manifestworks": 1,
-			"create certificatesigningrequests": 1, "update certificatesigningrequests/approval": 1, "update secrets": 2,
-			"create events": 3, "create subjectaccessreviews": 9, "create tokenreviews": 1,
-		}}))
-	assert.Equal(t, map[string]int{"b": 1, "c": 2}, grown(map[string]int{"a": 1, "b": 3, "c": 2}, map[string]int{"a": 1, "b": 2}))
 }
 
 func TestPathsEndWithTheSameHubManagerInPairs(t *testing.T) {

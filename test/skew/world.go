@@ -8,9 +8,8 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/spokelet/spokelet/test/bench/measure"
 	"github.com/spokelet/spokelet/test/sandbox/fleet"
@@ -63,7 +62,7 @@ type world struct {
 	path     Path
 	fleet    *fleet.Fleet
 	kubelets *kubelets
-	audits   map[string]*measure.Audit
+	audits   measure.Audits
 	report   Report
 	// first is how all was when the add-on was installed, and order is the order in which agents are replaced.
 	first map[string]Cluster
@@ -88,16 +87,17 @@ func Run(ctx context.Context, path Path, o Options) (Report, error) {
 	w := &world{
 		Options: o, path: path, fleet: f, kubelets: newKubelets(o.Log), order: clusterNames(), report: Report{Path: path},
 	}
-	w.audits = map[string]*measure.Audit{fleet.HubName: measure.NewAudit(f.Hub.AuditLog())}
+	w.audits = measure.Audits{fleet.HubName: measure.NewAudit(f.Hub.AuditLog())}
 	played, stop := context.WithCancel(ctx)
-	var group errgroup.Group
+	var group sync.WaitGroup
 	for _, cluster := range f.Clusters() {
 		w.audits[cluster.Name] = measure.NewAudit(cluster.ControlPlane.AuditLog())
-		group.Go(func() error { return w.kubelets.serve(played, cluster) })
+		group.Go(func() { w.kubelets.serve(played, cluster) })
 	}
 	err = w.tell(ctx)
 	stop()
-	return w.report, errors.Join(err, group.Wait(), f.Close())
+	group.Wait()
+	return w.report, errors.Join(err, f.Close())
 }
 
 func clusterNames() []string { return []string{"skew1", "skew2", "skew3"} }

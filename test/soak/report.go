@@ -3,8 +3,11 @@ package soak
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/spokelet/spokelet/test/bench/measure"
 )
 
 // Rows returns the report as pairs of what and how much.
@@ -42,6 +45,31 @@ func (r RotationReport) Check() error {
 			wrong = append(wrong, fmt.Errorf("%d requests led to %d certificates of the %s",
 				kind.requests, kind.certificates, kind.name))
 		}
+	}
+	return errors.Join(wrong...)
+}
+
+// Rows returns the report as pairs of what and how much.
+func (r RolloutsReport) Rows() [][2]string {
+	took := slices.Clone(r.Took)
+	round := func(share float64) time.Duration { return measure.Percentile(took, share).Round(10 * time.Millisecond) }
+	return [][2]string{
+		{"rollouts, to so many clusters", fmt.Sprintf("%d, %d", len(took), r.Clusters)},
+		{"until one is complete: median, longest", fmt.Sprintf("%s, %s", round(0.5), round(1))},
+		{"that took longer than the time to the next one", fmt.Sprint(r.Late)},
+		{"clusters that got a version, one at a time", fmt.Sprint(r.Begun)},
+		{"violations", fmt.Sprint(len(r.Violations))},
+	}
+}
+
+// Check says what in the report must not be: a violation, or a cluster that got a version and was not judged.
+func (r RolloutsReport) Check() error {
+	var wrong []error
+	if len(r.Violations) > 0 {
+		wrong = append(wrong, fmt.Errorf("%d violations:\n%s", len(r.Violations), strings.Join(r.Violations, "\n")))
+	}
+	if want := len(r.Took) * r.Clusters; len(r.Violations) == 0 && (r.Begun != want || want == 0) {
+		wrong = append(wrong, fmt.Errorf("%d clusters were seen to get a version, and not %d", r.Begun, want))
 	}
 	return errors.Join(wrong...)
 }

@@ -38,6 +38,10 @@ type RotationOptions struct {
 	Seed uint64
 	// Binaries is the directory with our programs, as in fleet.Options.
 	Binaries string
+	// Dir receives logs and data, as in fleet.Options; empty means a temporary directory.
+	Dir string
+	// Samples receives what the programs use, as in fleet.Options; empty means nothing.
+	Samples string
 	// Log receives what happens; nil drops it.
 	Log io.Writer
 }
@@ -64,7 +68,8 @@ func Rotation(ctx context.Context, o RotationOptions) (RotationReport, error) {
 		o.Log = io.Discard
 	}
 	f, err := fleet.New(ctx, fleet.Options{
-		Clusters: []string{rotatingCluster}, Binaries: o.Binaries, SigningDuration: lifetime, Link: true, Log: o.Log,
+		Clusters: []string{rotatingCluster}, Binaries: o.Binaries, Dir: o.Dir, SigningDuration: lifetime, Link: true,
+		Samples: o.Samples, Log: o.Log,
 	})
 	if err != nil {
 		return RotationReport{}, err

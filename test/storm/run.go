@@ -43,8 +43,10 @@ const (
 type Options struct {
 	// Seed decides the edits.
 	Seed uint64
-	// Edits is how many there are; 0 means DefaultEdits.
+	// Edits is how many there are; 0 means DefaultEdits, or without end where Lasts bounds them.
 	Edits int
+	// Lasts is how long there are edits, before the last calm; 0 is until there were all.
+	Lasts time.Duration
 	// Calm is how many are between two calms; 0 means DefaultCalm.
 	Calm int
 	// Patience is how long a calm may take; 0 means DefaultPatience.
@@ -55,6 +57,8 @@ type Options struct {
 	Binaries string
 	// Dir receives logs and data, as in fleet.Options; empty means a temporary directory.
 	Dir string
+	// Samples receives what the programs use, as in fleet.Options; empty means nothing.
+	Samples string
 	// Log receives what happens; nil drops it.
 	Log io.Writer
 }
@@ -111,7 +115,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	if o.Log == nil {
 		o.Log = io.Discard
 	}
-	if o.Edits == 0 {
+	if o.Edits == 0 && o.Lasts == 0 {
 		o.Edits = DefaultEdits
 	}
 	if o.Calm == 0 {
@@ -122,7 +126,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	}
 	f, err := fleet.New(ctx, fleet.Options{
 		Clusters: []string{clusterName}, Binaries: o.Binaries, Dir: o.Dir, Audit: true, Link: true, FrontProxy: o.Lies,
-		Log: o.Log,
+		Samples: o.Samples, Log: o.Log,
 	})
 	if err != nil {
 		return Report{}, err
@@ -201,11 +205,13 @@ rules:
 // blow does all edits, with a calm every so often and at the end, and deletes all works after that.
 func (s *storm) blow(ctx context.Context) error {
 	s.lie()
-	for n := 1; n <= s.Edits; n++ {
+	began := time.Now()
+	for n, last := 1, false; !last; n++ {
 		if err := s.do(ctx, s.model.Draw()); err != nil {
 			return err
 		}
-		if n%s.Calm == 0 || n == s.Edits {
+		last = n == s.Edits || s.Lasts > 0 && time.Since(began) >= s.Lasts
+		if n%s.Calm == 0 || last {
 			if calm, err := s.calm(ctx, s.model.Calm()); err != nil || !calm {
 				return err
 			}

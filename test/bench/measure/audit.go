@@ -160,3 +160,24 @@ func (a *Audit) add(line []byte) {
 		user.Last = e.Received
 	}
 }
+
+// Audits are those of several API servers, by their name.
+type Audits map[string]*Audit
+
+// Written counts what users have written so far, by API server, user, verb and resource. It takes the users of each API
+// server.
+func (a Audits) Written(users map[string][]string) (map[string]int, error) {
+	all := map[string]int{}
+	for plane, of := range users {
+		for _, user := range of {
+			requests, err := a[plane].Of(user)
+			if err != nil {
+				return nil, fmt.Errorf("counting what %s wrote on %s: %w", user, plane, err)
+			}
+			for kind, n := range requests.Writes() {
+				all[plane+": "+user+": "+kind] = n
+			}
+		}
+	}
+	return all, nil
+}

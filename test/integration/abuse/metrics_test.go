@@ -2,28 +2,21 @@ package abuse_test
 
 import (
 	"encoding/json"
-	"net/http"
 	"strings"
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/spokelet/spokelet/test/sandbox"
 )
 
 // counters reads what the hub manager counted of certificate requests from its metrics: "refused <kind> <rule>",
 // "approved" and "signed".
 func counters(t *testing.T) map[string]float64 {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+shared.metrics+"/metrics", nil)
-	require.NoError(t, err)
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(response.Body)
+	families, err := sandbox.ReadMetrics(t.Context(), "http://"+shared.metrics)
 	require.NoError(t, err)
 	counts := map[string]float64{}
 	for name, family := range families {

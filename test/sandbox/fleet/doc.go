@@ -7,4 +7,10 @@
 //
 // There is no kubelet. RunDeployment stands in for one: it starts the program of a Deployment as a process, with the
 // arguments and environment of its container, the files of its Secret volumes and a token of its ServiceAccount.
+//
+// A fleet can sample what its programs use, see Options.Samples: resident memory, goroutines and open files of ours;
+// memory, open watches and stored bytes of the control planes. A program that is started again is another one. One that
+// is away, or does not answer in time, leaves out what it would have told.
+//
+// RunPods stands in for a kubelet where nobody needs the program to run: pods are ready at once.
 package fleet

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -58,6 +59,10 @@ type Options struct {
 	Link bool
 	// FrontProxy is that of all control planes, as in sandbox.Options.
 	FrontProxy bool
+	// Samples is a file to which the fleet appends what its programs use, see Sample; empty writes none.
+	Samples string
+	// SampleEvery is how often it does; 0 means DefaultSampleEvery.
+	SampleEvery time.Duration
 	// Log receives what the fleet does; nil drops it.
 	Log io.Writer
 }
@@ -83,9 +88,13 @@ type Fleet struct {
 	// health is the port where the hub manager says that it is ready.
 	health  int
 	webhook webhookServing
+	// sampler appends to the file of samples; nil without one.
+	sampler *sampler
 
 	mu        sync.Mutex
 	processes []*sandbox.Process
+	// metrics are the URLs where programs of ours say what they count.
+	metrics map[*sandbox.Process]string
 }
 
 // Cluster is one managed cluster of a fleet.
@@ -122,7 +131,10 @@ func New(ctx context.Context, opts Options) (*Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Fleet{opts: opts, binaries: binaries, dir: opts.Dir, clusters: map[string]*Cluster{}}
+	f := &Fleet{
+		opts: opts, binaries: binaries, dir: opts.Dir, clusters: map[string]*Cluster{},
+		metrics: map[*sandbox.Process]string{},
+	}
 	if f.opts.Log == nil {
 		f.opts.Log = io.Discard
 	}
@@ -142,6 +154,9 @@ func New(ctx context.Context, opts Options) (*Fleet, error) {
 	if err := f.startControlPlanes(ctx); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
+	if err := f.startSampling(ctx); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
 	return f, nil
 }
 
@@ -159,6 +174,9 @@ func (f *Fleet) startControlPlanes(ctx context.Context) error {
 				options.SigningDuration = f.opts.SigningDuration
 				options.AuditPolicy, options.APIServerArgs = f.opts.AuditPolicy, f.opts.APIServerArgs
 				options.LeasesApart = f.opts.LeasesApart
+			}
+			if f.opts.Samples != "" {
+				options.APIServerArgs = append(slices.Clone(options.APIServerArgs), sampledAPIServerArgs...)
 			}
 			plane, err := sandbox.Start(ctx, options)
 			planes[i] = plane
@@ -225,11 +243,12 @@ func (f *Fleet) Kubeconfig(plane *sandbox.ControlPlane, cfg *rest.Config, name s
 
 // Close ends all processes and control planes and removes the directory unless it was given.
 func (f *Fleet) Close() error {
+	sampled := f.sampler.stop()
 	var group errgroup.Group
 	for _, process := range f.Processes() {
 		group.Go(func() error { process.Stop(stopGrace); return nil })
 	}
-	err := group.Wait()
+	err := errors.Join(sampled, group.Wait())
 	if f.Link != nil {
 		f.Link.Close()
 	}

@@ -63,7 +63,7 @@ func (f *Fleet) InstallHubOf(ctx context.Context, release Release, note func(str
 		return err
 	}
 	f.health = ports[0]
-	f.manager = f.process("hub manager", filepath.Join(release.Binaries, "spokelet-hub"), append([]string{
+	if f.manager, err = f.own("hub manager", filepath.Join(release.Binaries, "spokelet-hub"), append([]string{
 		"--kubeconfig=" + kubeconfig,
 		"--install-crds",
 		"--leader-elect=false",
@@ -74,7 +74,9 @@ func (f *Fleet) InstallHubOf(ctx context.Context, release Release, note func(str
 		"--webhook-url=https://127.0.0.1:" + strconv.Itoa(f.webhook.port) + "/convert",
 		"--webhook-ca-file=" + f.webhook.caFile,
 		"--health-probe-bind-address=127.0.0.1:" + strconv.Itoa(f.health),
-	}, extraArgs...)...)
+	}, extraArgs...)...); err != nil {
+		return err
+	}
 	if err := f.manager.Start(); err != nil {
 		return err
 	}
@@ -140,13 +142,16 @@ func (f *Fleet) StartAgentOf(ctx context.Context, release Release, cluster *Clus
 	if err != nil {
 		return err
 	}
-	cluster.Agent = f.process("agent of "+cluster.Name, filepath.Join(release.Binaries, "spokelet"), append([]string{
+	cluster.Agent, err = f.own("agent of "+cluster.Name, filepath.Join(release.Binaries, "spokelet"), append([]string{
 		"--spoke-cluster-name=" + cluster.Name,
 		"--bootstrap-kubeconfig=" + bootstrapPath,
 		"--kubeconfig=" + ownPath,
 		"--namespace=" + names.NamespaceAgent,
 		"--leader-elect=false",
 	}, extraArgs...)...)
+	if err != nil {
+		return err
+	}
 	return cluster.Agent.Start()
 }
 

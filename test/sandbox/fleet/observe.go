@@ -2,11 +2,16 @@ package fleet
 
 import (
 	"context"
+	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // WaitAvailable waits until the hub says that a cluster was accepted, joined and is available.
@@ -36,4 +41,23 @@ func (f *Fleet) WaitAvailable(ctx context.Context, cluster *Cluster, note func(s
 		}
 		return nil
 	})
+}
+
+// Users returns, by control plane, who our programs are there, once all clusters have joined.
+func (f *Fleet) Users(ctx context.Context) (map[string][]string, error) {
+	account := func(namespace, name string) string { return "system:serviceaccount:" + namespace + ":" + name }
+	users := map[string][]string{HubName: {
+		account(names.NamespaceHub, names.ServiceAccountManager), account(names.NamespaceHub, names.ServiceAccountAddons),
+	}}
+	for _, cluster := range f.Clusters() {
+		var secret corev1.Secret
+		key := client.ObjectKey{Namespace: names.NamespaceAgent, Name: names.SecretHub}
+		if err := cluster.Client.Get(ctx, key, &secret); err != nil {
+			return nil, fmt.Errorf("reading the credential of the agent of %s: %w", cluster.Name, err)
+		}
+		agent := csr.ClusterUser(cluster.Name, string(secret.Data[csr.KeyAgentName]))
+		users[HubName] = append(users[HubName], agent)
+		users[cluster.Name] = []string{account(names.NamespaceAgent, names.ServiceAccountAgent)}
+	}
+	return users, nil
 }

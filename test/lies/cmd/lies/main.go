@@ -28,11 +28,13 @@ func run() error {
 	var o lies.Options
 	seed := flag.Uint64("seed", uint64(time.Now().Unix()), "decides the first play; the table names it")
 	seeds := flag.Int("seeds", 20, "how many plays there are, each with the next seed")
+	flag.DurationVar(&o.Lasts, "lasts", 0, "play until this time, in which the last play begins; 0 plays all seeds once")
 	flag.IntVar(&o.Clusters, "clusters", lies.DefaultClusters, "how many managed clusters there are")
 	flag.IntVar(&o.Scenes, "scenes", lies.DefaultScenes, "how many scenes a play has")
 	flag.BoolVar(&o.GoOn, "go-on", false, "play on after a violation")
 	flag.StringVar(&o.Binaries, "binaries", "", "directory with our programs; empty is bin")
 	flag.StringVar(&o.Dir, "dir", "", "directory for logs and data, kept afterwards; empty is a temporary one")
+	flag.StringVar(&o.Samples, "samples", "", "file for what the programs use, every 15 seconds; empty is none")
 	kept := flag.Bool("kept", false, "play the seeds that once found something before the others")
 	these := flag.String("these", "", "seeds to play in the place of others, separated by commas")
 	verbose := flag.Bool("v", false, "tell every scene")

@@ -25,10 +25,13 @@ func main() {
 func run() error {
 	var o storm.Options
 	flag.Uint64Var(&o.Seed, "seed", uint64(time.Now().UnixNano()), "decides the edits; the table names it")
-	flag.IntVar(&o.Edits, "edits", storm.DefaultEdits, "how many edits there are")
+	flag.IntVar(&o.Edits, "edits", 0,
+		fmt.Sprintf("how many edits there are; 0 is %d, or all that -lasts has time for", storm.DefaultEdits))
+	flag.DurationVar(&o.Lasts, "lasts", 0, "end with the calm after this time; 0 is after all edits")
 	flag.IntVar(&o.Calm, "calm", storm.DefaultCalm, "how many edits are between two looks at everything, and new lies")
 	flag.StringVar(&o.Binaries, "binaries", "", "directory with our programs; empty is bin")
 	flag.StringVar(&o.Dir, "dir", "", "directory for logs and data, kept afterwards; empty is a temporary one")
+	flag.StringVar(&o.Samples, "samples", "", "file for what the programs use, every 15 seconds; empty is none")
 	flag.DurationVar(&o.Patience, "patience", storm.DefaultPatience, "how long all may take to agree")
 	flag.BoolVar(&o.Lies, "lies", false, "put a proxy that lies before each API server")
 	verbose := flag.Bool("v", false, "tell every edit")
