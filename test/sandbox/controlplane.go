@@ -169,7 +169,7 @@ func (c *ControlPlane) startProcesses(ctx context.Context, now time.Time) error 
 		return err
 	}
 	c.Host = "https://127.0.0.1:" + strconv.Itoa(ports[2])
-	c.store = "http://127.0.0.1:" + strconv.Itoa(ports[0])
+	c.store = etcdURL(ports[0])
 	if c.admin, err = c.User("sandbox-admin", "system:masters"); err != nil {
 		return err
 	}
@@ -235,33 +235,27 @@ func (c *ControlPlane) PIDs() []int {
 	return pids
 }
 
-// Store is an etcd of a control plane.
-type Store struct {
-	// PID is its process.
-	PID  int
-	data string
-}
-
-// Stores returns the etcd of the control plane, and after it that of leases where there is one.
-func (c *ControlPlane) Stores() []Store {
-	stores := []Store{{PID: c.etcd.PID(), data: c.path("etcd")}}
-	if c.leases != nil {
-		stores = append(stores, Store{PID: c.leases.PID(), data: c.path("etcd-leases")})
+// Stores returns the process of etcd, whose figures StoreMetrics reads, and after it that of leases where there is one.
+func (c *ControlPlane) Stores() []*Process {
+	if c.leases == nil {
+		return []*Process{c.etcd}
 	}
-	return stores
+	return []*Process{c.etcd, c.leases}
 }
 
-// Size returns how large the database file is, in bytes. It has room for what was compacted and is not given back.
-func (s Store) Size() (float64, error) {
-	info, err := os.Stat(filepath.Join(s.data, "member", "snap", "db"))
-	if err != nil {
-		return 0, fmt.Errorf("looking at the size of a store: %w", err)
+// StoreSizes returns how large the files of the Stores are, in bytes. A file has room for what was compacted, and never
+// shrinks.
+func (c *ControlPlane) StoreSizes() ([]float64, error) {
+	var sizes []float64
+	for _, name := range []string{"etcd", "etcd-leases"}[:len(c.Stores())] {
+		info, err := os.Stat(c.path(filepath.Join(name, "member", "snap", "db")))
+		if err != nil {
+			return nil, fmt.Errorf("looking at the size of a store: %w", err)
+		}
+		sizes = append(sizes, float64(info.Size()))
 	}
-	return float64(info.Size()), nil
+	return sizes, nil
 }
-
-// Store returns the process of etcd, whose figures StoreMetrics reads.
-func (c *ControlPlane) Store() *Process { return c.etcd }
 
 // APIServer returns the process of the API server, whose figures Metrics reads.
 func (c *ControlPlane) APIServer() *Process { return c.apiserver }

@@ -180,17 +180,17 @@ func (r *run) noteServers(state string) error {
 		return err
 	}
 	text := fmt.Sprintf("API server %.0f MiB at most", server/measure.Mebibyte)
+	sizes, err := r.fleet.Hub.StoreSizes()
+	if err != nil {
+		return err
+	}
 	for i, store := range r.fleet.Hub.Stores() {
-		size, err := store.Size()
+		memory, err := measure.Resident(store.PID())
 		if err != nil {
 			return err
 		}
-		memory, err := measure.Resident(store.PID)
-		if err != nil {
-			return err
-		}
-		name := [...]string{"etcd", "etcd of leases"}[i]
-		text += fmt.Sprintf(", %s %.0f MiB and %.0f MiB on disk", name, memory.Resident()/measure.Mebibyte, size/measure.Mebibyte)
+		text += fmt.Sprintf(", %s %.0f MiB and %.0f MiB on disk", [...]string{"etcd", "etcd of leases"}[i],
+			memory.Resident()/measure.Mebibyte, sizes[i]/measure.Mebibyte)
 	}
 	r.Note(r.title+"servers with "+state, text, "", true)
 	return nil

@@ -157,7 +157,7 @@ func (f *Fleet) sampleOnce(ctx context.Context) []Sample {
 			families, err := plane.Metrics(ctx)
 			return figureOf(Watches, families["apiserver_longrunning_requests"], err, "verb", "WATCH")
 		})
-		add(plane.Store(), func(ctx context.Context) map[Figure]float64 {
+		add(plane.Stores()[0], func(ctx context.Context) map[Figure]float64 {
 			families, err := plane.StoreMetrics(ctx)
 			return figureOf(Stored, families["etcd_mvcc_db_total_size_in_use_in_bytes"], err, "", "")
 		})
