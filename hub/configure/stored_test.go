@@ -153,6 +153,12 @@ func TestAnAddOnThatRunsWithAStoredContentStoresItAgain(t *testing.T) {
 				asked = append(asked, request)
 			}
 			assert.Equal(t, tc.want, asked)
+			// No pass has seen it in the cache since it was stored.
+			require.NoError(t, reader.Delete(t.Context(), &stored.Items[0]))
+			_, err = c.Configure(t.Context(), addOn)
+			require.NoError(t, err)
+			require.NoError(t, reader.List(t.Context(), &stored))
+			assert.Len(t, stored.Items, 1, "it is stored again")
 		})
 	}
 }

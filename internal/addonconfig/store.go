@@ -361,15 +361,21 @@ func (s *Store) Revisions(ctx context.Context, addOn string) ([]*appsv1.Controll
 
 // Forget deletes a ControllerRevision.
 func (s *Store) Forget(ctx context.Context, revision *appsv1.ControllerRevision) error {
-	s.mu.Lock()
-	delete(s.created, revision.Name)
-	delete(s.contents, revision.Name)
-	s.mu.Unlock()
+	s.Deleted(revision)
 	uid := revision.UID
 	if err := s.Client.Delete(ctx, revision, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting the stored configuration %s/%s: %w", revision.Namespace, revision.Name, err)
 	}
 	return nil
+}
+
+// Deleted notes that a ControllerRevision is gone, whoever deleted it, so that its content is stored again where it is
+// needed.
+func (s *Store) Deleted(revision client.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.created, revision.GetName())
+	delete(s.contents, revision.GetName())
 }
 
 // Content is a configuration with its content.

@@ -8,6 +8,7 @@
 //   - generations, status as a subresource, defaults and unknown fields by the schemas of definitions;
 //   - versions: an object is stored in one, and each request and watch sees its own, converted by the webhook of the
 //     definitions (Options.Webhook), which gets the reviews that a real API server sends, or by renaming;
+//   - times of writes, as far as managedFields have them: none for a write that only takes fields away;
 //   - finalizers, owner references and namespaces: what real API servers leave to controllers happens at once.
 //
 // It grants everything to everybody, evaluates no rules in CEL, fills in nothing for kinds that are built in, and

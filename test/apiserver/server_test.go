@@ -121,3 +121,29 @@ func TestPagesOfAListShowOneState(t *testing.T) {
 	}
 	assert.Equal(t, []string{"c0", "c1", "c2", "c3", "c4"}, names[:5])
 }
+
+func TestAWriteThatOnlyTakesFieldsAwayHasNoTime(t *testing.T) {
+	of := func(labels, status map[string]any) object {
+		return object{"metadata": map[string]any{"name": "a", "labels": labels}, "status": status}
+	}
+	had := of(map[string]any{"one": "1", "two": "2"}, nil)
+	had.setMeta("managedFields", []any{entryOf("", time.Unix(1, 0))})
+	for sentence, tc := range map[string]struct {
+		after       object
+		subresource string
+		want        []any
+	}{
+		"a label that is taken off":       {of(map[string]any{"one": "1"}, nil), "", []any{entryOf("", time.Unix(1, 0))}},
+		"a label with another value":      {of(map[string]any{"one": "2"}, nil), "", []any{entryOf("", time.Unix(2, 0))}},
+		"a label that is put on":          {of(map[string]any{"one": "1", "two": "2", "three": "3"}, nil), "", []any{entryOf("", time.Unix(2, 0))}},
+		"a status beside the rest":        {of(map[string]any{"one": "1", "two": "2"}, map[string]any{"ready": "1"}), "status", []any{entryOf("", time.Unix(1, 0)), entryOf("status", time.Unix(2, 0))}},
+		"what only the API server counts": {of(map[string]any{"one": "1", "two": "2"}, nil), "", []any{entryOf("", time.Unix(1, 0))}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			tc.after.setMeta("generation", int64(7))
+			tc.after.setMeta("managedFields", []any{map[string]any{"manager": "liar"}})
+			noteWritten(had, tc.after, tc.subresource, time.Unix(2, 0))
+			assert.Equal(t, tc.want, tc.after["metadata"].(map[string]any)["managedFields"])
+		})
+	}
+}

@@ -126,6 +126,7 @@ func (s *Server) identify(t *table, o object) {
 	s.uids++
 	m.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012x", s.uids)))
 	o.setMeta("creationTimestamp", instant(s.clock.Now()))
+	o.setMeta("managedFields", []any{entryOf("", s.clock.Now())})
 	if t.resource.Counts {
 		m.SetGeneration(1)
 	}
@@ -230,6 +231,7 @@ func (s *Server) replace(r *request, before *stored, was, after object) (*stored
 	if r.dry() {
 		return store(after, before.version), nil
 	}
+	noteWritten(before.object, after, r.Subresource, s.clock.Now())
 	one := s.write(r.table, before, after)
 	s.settle()
 	return one, nil

@@ -33,6 +33,9 @@ type play struct {
 	// configured are the add-ons that were given a configuration of their own, in the order in which they were.
 	configured []one
 
+	// editing has room for one who changes a template: timers do, too.
+	editing chan struct{}
+
 	// What follows is changed by timers, too.
 	mu sync.Mutex
 	// images are the images of the add-ons, versions how many people have chosen.
@@ -47,7 +50,7 @@ type play struct {
 func (w *World) Run(ctx context.Context, d Day) ([]string, error) {
 	p := &play{
 		World: w, Rand: rand.New(rand.NewPCG(d.Seed, 2026)), seed: d.Seed, images: map[string]string{},
-		withdrawn: map[string][]string{},
+		withdrawn: map[string][]string{}, editing: make(chan struct{}, 1),
 	}
 	if err := p.begin(); err != nil {
 		return nil, err
@@ -223,7 +226,15 @@ func (p *play) chosenImages() map[string]string {
 }
 
 // setImage changes the template of an add-on in place.
-func (p *play) setImage(addOn, image string) {
+func (p *play) setImage(addOn, image string) { p.replaceImage(addOn, "", image) }
+
+// replaceImage changes the template of an add-on in place if it has an image; empty is any.
+func (p *play) replaceImage(addOn, before, image string) {
+	p.editing <- struct{}{}
+	defer func() { <-p.editing }()
+	if before != "" && p.chosenImages()[addOn] != before {
+		return
+	}
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		var now addonv1alpha1.AddOnTemplate
 		if err := p.admin.Get(p.ctx, client.ObjectKey{Name: addOn}, &now); err != nil {

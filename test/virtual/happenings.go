@@ -90,14 +90,7 @@ func (p *play) badUpgrade() {
 	addOn, bad := p.addOn(), p.nextImage([]string{badImage, sickImage}[p.IntN(2)])
 	p.setImage(addOn, bad)
 	if p.IntN(4) > 0 {
-		p.later(p.between(noticed, 30*time.Minute), func() { p.fix(addOn, bad) })
-	}
-}
-
-// fix replaces a bad image, unless it was replaced.
-func (p *play) fix(addOn, bad string) {
-	if p.chosenImages()[addOn] == bad {
-		p.setImage(addOn, p.nextImage("v"))
+		p.later(p.between(noticed, 30*time.Minute), func() { p.replaceImage(addOn, bad, p.nextImage("v")) })
 	}
 }
 
