@@ -285,6 +285,10 @@ func (j *judge) deployment(kind watch.EventType, o one, d *appsv1.Deployment) {
 			j.tell("nothing-taken: the Deployment %s of %s was deleted; it has been selected since %s",
 				o.addOn, o.cluster, j.wanted[o].Format(time.TimeOnly))
 		}
+		if _, wanted := j.wanted[o]; j.going[o] || !wanted { // One that comes again is new, also if this one was broken.
+			delete(j.next, o)
+			delete(j.fell, o)
+		}
 		return
 	}
 	s := d.Status
