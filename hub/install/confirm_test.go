@@ -272,28 +272,13 @@ func TestAClusterThatWasAwayWhileNobodyWatched(t *testing.T) {
 // tolerate that, so that the cluster keeps its add-on: that removed it.
 func TestATolerationDoesNotRemoveWhatItIsToKeep(t *testing.T) {
 	h := newPagesHub(t, false, 0, func(*clusterv1beta1.Placement) {})
-	var c clusterv1.ManagedCluster
-	require.NoError(t, h.Get(t.Context(), types.NamespacedName{Name: "c1"}, &c))
-	was := c.DeepCopy()
-	c.Status.Conditions[0].Status = metav1.ConditionUnknown
-	c.Status.Conditions[0].LastTransitionTime = metav1.NewTime(h.clock.Now().Truncate(time.Second))
-	c.Spec.Taints = []clusterv1.Taint{{
-		Key: clusterv1.ManagedClusterTaintUnreachable, Effect: clusterv1.TaintEffectNoSelect,
-		TimeAdded: metav1.NewTime(h.clock.Now().Truncate(time.Second)),
-	}}
-	require.NoError(t, h.Update(t.Context(), &c))
-	h.r.ofCluster().UpdateFunc(t.Context(), event.UpdateEvent{ObjectOld: was, ObjectNew: &c}, h.q)
-	older := h.page("p-decision-1")
-	newer := older.DeepCopy()
-	newer.Status.Decisions = nil
-	require.NoError(t, h.Update(t.Context(), newer))
-	var p clusterv1beta1.Placement
-	require.NoError(t, h.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "p"}, &p))
-	p.Status.NumberOfSelectedClusters = 1
-	require.NoError(t, h.Update(t.Context(), &p))
+	h.goesSilent()
+	older, newer := h.othersDrop()
 	h.r.ofDecision().UpdateFunc(t.Context(), event.UpdateEvent{ObjectOld: older, ObjectNew: newer}, h.q)
 	h.passes(time.Hour)
 	require.Empty(t, h.removed, "it is not available")
+	var p clusterv1beta1.Placement
+	require.NoError(t, h.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "p"}, &p))
 	earlier := p.DeepCopy()
 	p.Generation++
 	p.CreationTimestamp = metav1.NewTime(h.clock.Now().Truncate(time.Second)) // the fake keeps no managedFields
