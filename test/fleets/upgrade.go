@@ -92,6 +92,8 @@ type site struct {
 	// long enough.
 	reached time.Time
 	done    bool
+	// broke reports that it had the version, broke before it was done, and has not had it again.
+	broke bool
 	// told reports whether the planner decided about it since the last edit: nothing is recorded of works between an edit
 	// and the plan for it. lacks reports whether they were not complete when that was recorded; pods of complete ones do
 	// not count. broken reports whether it was known not to be well with an earlier version when the planner decided, and
@@ -149,7 +151,7 @@ func newUpgrade(g *Game, s Senses) *upgrade {
 func (u *upgrade) play() {
 	for u.version = 1; u.version <= 3; u.version++ {
 		for _, at := range u.sites {
-			at.reached, at.done, at.told = time.Time{}, false, false
+			at.reached, at.done, at.broke, at.told = time.Time{}, false, false, false
 		}
 		u.calm, u.edited = false, u.version > 1
 		for range u.Random.IntN(60) {

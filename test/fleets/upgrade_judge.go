@@ -14,12 +14,13 @@ func (u *upgrade) settle(at *site) {
 	if !at.applied || u.now.Before(at.pods) {
 		// What happens after the soak is not a matter of the rollout, and the soak ended before this step or did not.
 		if at.done = !at.reached.IsZero() && !u.now.Before(at.reached.Add(u.soak)); !at.done {
+			at.broke = at.broke || !at.reached.IsZero()
 			at.reached = time.Time{}
 		}
 		return
 	}
 	if at.reached.IsZero() {
-		at.reached = u.now
+		at.reached, at.broke = u.now, false
 	}
 	end := at.reached.Add(u.soak)
 	at.done = !u.now.Before(end) && (!at.down || at.fell.After(end))
@@ -43,13 +44,13 @@ func (u *upgrade) failed(at *site) bool {
 	return u.deadline > 0 && u.now.Sub(at.began) > u.deadline+slack
 }
 
-// frees reports whether a cluster that is not done may have lost its place: it failed, and if there is a deadline, that
-// is over.
+// frees reports whether a cluster that is not done may have lost its place: it failed, also where it broke while it
+// soaked, and if there is a deadline, that is over.
 func (u *upgrade) frees(at *site) bool {
 	if u.deadline > 0 {
 		return u.now.Sub(at.got) >= u.deadline
 	}
-	return at.complete(u.now) && at.down
+	return at.broke || at.complete(u.now) && at.down
 }
 
 // judge checks the clusters that just got the version.
