@@ -81,7 +81,7 @@ func theftsOfClusters() map[string]abuse {
 			as: denied, asks: csr.ForCluster("denied", agentName), rules: rules(csr.ReasonRenewalNotAllowed),
 		},
 		"a deleted cluster renews": {
-			as: gone, asks: csr.ForCluster("gone", agentName), rules: rules(csr.ReasonRenewalNotAllowed),
+			as: gone, asks: csr.ForCluster("gone", agentName), rules: rules("ClusterNotFound"),
 		},
 		"a deleted cluster asks for the credential of cluster1": {
 			as: gone, asks: victim, rules: rules(csr.ReasonRequesterNotTrusted),
