@@ -94,8 +94,8 @@ func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 }
 
 // observeCluster returns the cluster of a request, nil when there is none. It asks the API server: a cache that is behind
-// would let a joined cluster have a first credential once more, and a cluster that is denied keeps its right to renew until
-// the hub manager has seen that.
+// would let a joined cluster have a first credential once more, and a cluster that is denied keeps its right to renew
+// until the hub manager has seen that.
 func (r *Reconciler) observeCluster(
 	ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
 ) (*clusterv1.ManagedCluster, error) {

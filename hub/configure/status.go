@@ -67,9 +67,9 @@ func (f facts) settles(now time.Time) bool {
 	return now.Before(since.Add(window))
 }
 
-// failing returns the condition of an add-on that is not complete. One that was, and broke while it settled, failed: the
-// next cluster would break, too. A change of its pods that is reported late is no such thing. Who failed has failed until
-// it is complete, so that a rollout does not go on because pods are started once more.
+// failing returns the condition of an add-on that is not complete. One that was, and broke while it settled, failed:
+// the next cluster would break, too. A change of its pods that is reported late is not a failure. Who failed has failed
+// until it is complete, so that a rollout does not go on because pods are started once more.
 func (f facts) failing(decided configuration, c metav1.Condition, settles bool, now time.Time) metav1.Condition {
 	was := meta.FindStatusCondition(f.addOn.Status.Conditions, c.Type)
 	same := addonconfig.SameDesired(f.addOn.Status.ConfigReferences, decided.references)

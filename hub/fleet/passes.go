@@ -123,5 +123,7 @@ func (p *Passes) Undecided(key types.NamespacedName) (Undecided, bool) {
 	if of.done > 0 && of.done >= of.asked {
 		return Undecided{}, false
 	}
-	return Undecided{Why: fmt.Errorf("placement %s is being decided", key), Since: of.since, touched: maps.Clone(of.touched)}, true
+	return Undecided{
+		Why: fmt.Errorf("placement %s is being decided", key), Since: of.since, touched: maps.Clone(of.touched),
+	}, true
 }

@@ -158,8 +158,8 @@ func reachable(
 	return time.Time{}, nil
 }
 
-// isEarlier reports whether another scheduler decided before people edited the Placement: a toleration that it has now is
-// not one that it had then. Both are times of the API server, and by the second.
+// isEarlier reports whether another scheduler decided before people edited the Placement: a toleration that it has now
+// is not one that it had then. Both are times of the API server, and by the second.
 func isEarlier(d *fleet.Decisions) bool {
 	return !d.Own && d.Placement != nil && d.Written.Before(fleet.LastEdited(d.Placement))
 }

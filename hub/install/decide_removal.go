@@ -200,8 +200,8 @@ func (f fleetFacts) judge(c candidate) (wake time.Time, done bool, why error) {
 }
 
 // holds reports whether a Placement that is being decided holds the removal from a cluster: passes fail, or none has
-// looked at the cluster since it changed, or what concerns all of them. Whoever changes another cluster all the time holds
-// nothing.
+// looked at the cluster since it changed, or what concerns all of them. Whoever changes another cluster all the time
+// holds nothing.
 func (f fleetFacts) holds(c candidate, u fleet.Undecided) bool {
 	return u.Since.IsZero() || f.now.Sub(u.Since) > passPeriod || u.Touches(c.cluster)
 }

@@ -46,8 +46,8 @@ type remembered struct {
 // see remembers since when a cluster is available, and no taint says otherwise: since the write that brought it back,
 // by the clock of the API server like the decisions that it is compared with, or, when it was available at first
 // sight, since it reported so, at most since then. The clock of its agent may be hours off. Of a taint that was taken
-// away, the API server notes no time: that is now. The former is nil at first sight, and the present one when the cluster
-// is gone.
+// away, the API server notes no time: that is now. The former is nil at first sight, and the present one when the
+// cluster is gone.
 func (m *memory) see(was, is *clusterv1.ManagedCluster, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -143,7 +143,8 @@ func TestAWriteThatOnlyTakesFieldsAwayHasNoTime(t *testing.T) {
 			tc.after.setMeta("generation", int64(7))
 			tc.after.setMeta("managedFields", []any{map[string]any{"manager": "liar"}})
 			noteWritten(had, tc.after, tc.subresource, time.Unix(2, 0))
-			assert.Equal(t, tc.want, tc.after["metadata"].(map[string]any)["managedFields"])
+			metadata, _ := tc.after["metadata"].(map[string]any)
+			assert.Equal(t, tc.want, metadata["managedFields"])
 		})
 	}
 }

@@ -7,14 +7,16 @@ import (
 	"time"
 )
 
-// noteWritten notes in managedFields when a request last wrote an object, or its subresource. Which fields these were, and
-// who wrote them, is left out. As with real API servers, a write that only takes fields away has no time. What the client
-// says of managedFields counts for nothing.
+// noteWritten notes in managedFields when a request last wrote an object, or its subresource. Which fields these were,
+// and who wrote them, is left out. As with real API servers, a write that only takes fields away has no time. What the
+// client says of managedFields counts for nothing.
 func noteWritten(before, after object, subresource string, now time.Time) {
-	entries, _ := before["metadata"].(map[string]any)["managedFields"].([]any)
+	metadata, _ := before["metadata"].(map[string]any)
+	entries, _ := metadata["managedFields"].([]any)
 	if sets(map[string]any(before), map[string]any(after)) {
 		entries = slices.DeleteFunc(slices.Clone(entries), func(e any) bool {
-			return e.(map[string]any)["subresource"] == nonEmpty(subresource)
+			entry, is := e.(map[string]any)
+			return is && entry["subresource"] == nonEmpty(subresource)
 		})
 		entries = append(entries, entryOf(subresource, now))
 	}

@@ -57,8 +57,8 @@ func happenings() []happening {
 	}
 }
 
-// A day begins with a time in which anything happens. A time follows in which only people do things, and so on: judges are
-// strict when nothing was away for a while.
+// A day begins with a time in which anything happens. A time follows in which only people do things, and so on: judges
+// are strict when nothing was away for a while.
 const (
 	roughTime = 40 * time.Minute
 	calmTime  = 50 * time.Minute

@@ -63,8 +63,8 @@ func (p *play) prune() {
 	p.deleteByHand(ownConfiguration(o))
 }
 
-// withdraw deletes the definition of an add-on, and with it the add-on of all clusters, and writes it again later: soon,
-// or so late that all of them must be gone.
+// withdraw deletes the definition of an add-on, and with it the add-on of all clusters, and writes it again later:
+// soon, or so late that all of them must be gone.
 func (p *play) withdraw() {
 	addOn := p.addOn()
 	if p.isWithdrawn(addOn) {
