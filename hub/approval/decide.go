@@ -194,12 +194,12 @@ func decideUnknown(f facts) plan {
 // decideCluster judges an open request of a cluster. Nobody renews the credential of one that the hub does not accept.
 // The cache may miss that it did not for a while, so the request is judged again later.
 func decideCluster(f facts) plan {
-	v := csrs.JudgeCluster(f.csr, f.trust, f.joined)
-	if v.Decision != csrs.DecisionReview || f.accepted {
+	v := csrs.JudgeCluster(f.csr, f.trust, csrs.HasJoined(f.cluster))
+	if v.Decision != csrs.DecisionReview || isAccepted(f.cluster) {
 		return decideVerdict(v)
 	}
 	p := decideVerdict(v.Reviewed(false))
-	if f.gone {
+	if f.cluster == nil {
 		p.note = noCluster(f, "approved")
 	}
 	p.outcome = reconcile.Waiting(nextRetry(f.csr.CreationTimestamp.Time, f.now))

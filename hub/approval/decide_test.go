@@ -159,10 +159,11 @@ func TestDecide(t *testing.T) {
 	}
 	clusterFacts := func(requester string) facts {
 		csr := requestFor(t, csrs.ForCluster("c1", "a"), requester)
-		return facts{now: now, csr: csr, stage: stageOf(csr), trust: csrs.Trust{Users: []string{bootstrap}}, accepted: true}
+		accepted := &clusterv1.ManagedCluster{Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
+		return facts{now: now, csr: csr, stage: stageOf(csr), trust: csrs.Trust{Users: []string{bootstrap}}, cluster: accepted}
 	}
 	denied := func(f facts) facts {
-		f.accepted = false
+		f.cluster = &clusterv1.ManagedCluster{}
 		return f
 	}
 	nothing := func(*addonFacts) {}

@@ -46,10 +46,8 @@ type facts struct {
 	identity Identity
 	// maxLifetime is the maximum lifetime of certificates of add-ons; zero for none.
 	maxLifetime time.Duration
-	// joined reports whether the cluster of the request has joined before; read only for requests of clusters.
-	joined bool
-	// accepted reports whether the hub accepts that cluster now, and gone whether there is none; read with joined.
-	accepted, gone bool
+	// cluster is that of a request of a cluster, as the API server has it now; nil when there is none.
+	cluster *clusterv1.ManagedCluster
 
 	// addon is set for a request of an add-on.
 	addon *addonFacts
@@ -86,16 +84,14 @@ func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 	case addonLabel && f.stage != stageFinished:
 		f.addon, f.unknown = r.observeAddon(ctx, &csr, f.stage)
 	case f.stage == stageOpen:
-		var cluster *clusterv1.ManagedCluster
-		cluster, f.unknown = r.observeCluster(ctx, &csr)
-		f.gone, f.accepted, f.joined = cluster == nil, isAccepted(cluster), cluster != nil && csrs.HasJoined(cluster)
+		f.cluster, f.unknown = r.observeCluster(ctx, &csr)
 	}
 	return f, nil
 }
 
-// observeCluster returns the cluster of a request, nil when there is none. It asks the API server: a cache that is behind
-// would let a joined cluster have a first credential once more, and a cluster that is denied keeps its right to renew
-// until the hub manager has seen that.
+// observeCluster returns the cluster of a request, nil when there is none. It asks the API server: a cache that is
+// behind would let a joined cluster have a first credential once more, and a cluster that is denied keeps its right to
+// renew until the hub manager has seen that.
 func (r *Reconciler) observeCluster(
 	ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
 ) (*clusterv1.ManagedCluster, error) {

@@ -117,7 +117,7 @@ func TestAnAddOnThatRunsWithAStoredContentStoresItAgain(t *testing.T) {
 		want []ctrl.Request
 	}{
 		"one add-on that has it, of many":       {want: []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: "c2", Name: "hello"}}}},
-		"none when nobody has it any more":      {has: "other"},
+		"none when no add-on has it any more":   {has: "other"},
 		"none for what is not a stored content": {says: "other"},
 	} {
 		t.Run(sentence, func(t *testing.T) {

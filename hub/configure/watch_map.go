@@ -99,12 +99,12 @@ func (c *Configurer) addOnsNaming(ctx context.Context, key string) []ctrl.Reques
 }
 
 // storesAgain enqueues an add-on that runs with a stored content that was deleted: its pass stores it again. All others
-// that run with it need no pass, and nobody does when the hub manager deleted it because nothing uses it.
+// that run with it need no pass, and none does when the hub manager deleted it because nothing uses it.
 func (c *Configurer) storesAgain(ctx context.Context, e event.DeleteEvent, q queue) {
 	c.Store.Deleted(e.Object)
 	content, err := addonconfig.KeptBy(e.Object)
 	if err != nil {
-		log.FromContext(ctx).Info("a stored content was deleted that nobody can store again", "cause", err.Error())
+		log.FromContext(ctx).Info("a stored content was deleted that does not say of what it was", "cause", err.Error())
 		return
 	}
 	uses := func(addOn *addonv1beta1.ManagedClusterAddOn) bool {

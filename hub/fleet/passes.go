@@ -31,7 +31,7 @@ type passes struct {
 const (
 	// EachCluster is what concerns all of them.
 	EachCluster = "*"
-	// NoCluster is what changes nothing that is decided: someone wrote a PlacementDecision.
+	// NoCluster is what changes nothing that is decided: a PlacementDecision was written.
 	NoCluster = ""
 )
 

@@ -170,8 +170,8 @@ func orNone[T any, P interface {
 	return object
 }
 
-// LastWritten returns when an object was last written, as far as the cache knows. The API server notes no time of a write
-// that only takes fields away.
+// LastWritten returns when an object was last written, as far as the cache knows. The API server notes no time of a
+// write that only takes fields away.
 func LastWritten(o metav1.Object) time.Time {
 	last := lastOf(o, func(metav1.ManagedFieldsEntry) bool { return true })
 	if at := o.GetDeletionTimestamp(); at != nil && at.After(last) {

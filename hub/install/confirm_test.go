@@ -272,19 +272,7 @@ func TestAClusterThatWasAwayWhileNobodyWatched(t *testing.T) {
 // tolerate that, so that the cluster keeps its add-on: that removed it.
 func TestATolerationDoesNotRemoveWhatItIsToKeep(t *testing.T) {
 	h := newPagesHub(t, false, 0, func(*clusterv1beta1.Placement) {})
-	h.goesSilent()
-	older, newer := h.othersDrop()
-	h.r.ofDecision().UpdateFunc(t.Context(), event.UpdateEvent{ObjectOld: older, ObjectNew: newer}, h.q)
-	h.passes(time.Hour)
-	require.Empty(t, h.removed, "it is not available")
-	var p clusterv1beta1.Placement
-	require.NoError(t, h.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "p"}, &p))
-	earlier := p.DeepCopy()
-	p.Generation++
-	p.CreationTimestamp = metav1.NewTime(h.clock.Now().Truncate(time.Second)) // the fake keeps no managedFields
-	p.Spec.Tolerations = []clusterv1beta1.Toleration{{Operator: clusterv1beta1.TolerationOpExists}}
-	require.NoError(t, h.Update(t.Context(), &p))
-	h.r.ofPlacement().UpdateFunc(t.Context(), event.UpdateEvent{ObjectOld: earlier, ObjectNew: &p}, h.q)
+	h.isToBeTolerated()
 	h.passes(time.Hour)
 	assert.Empty(t, h.removed, "nobody has decided with the toleration yet")
 }

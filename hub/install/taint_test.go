@@ -39,8 +39,7 @@ func TestAClusterIsWellSinceItsTaintIsGone(t *testing.T) {
 			written(&c)
 			h.r.ofCluster().UpdateFunc(t.Context(), event.UpdateEvent{ObjectOld: was, ObjectNew: &c}, h.q)
 			h.passes(2 * time.Second)
-			older, newer := h.othersDrop()
-			h.r.ofDecision().UpdateFunc(t.Context(), event.UpdateEvent{ObjectOld: older, ObjectNew: newer}, h.q)
+			h.othersDrop()
 			h.passes(2 * time.Second)
 			free := c.DeepCopy()
 			free.Spec.Taints = nil

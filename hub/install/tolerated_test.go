@@ -33,10 +33,10 @@ func (h *pagesHub) goesSilent() {
 }
 
 // othersDrop is another scheduler that drops c1.
-func (h *pagesHub) othersDrop() (older, newer *clusterv1beta1.PlacementDecision) {
+func (h *pagesHub) othersDrop() {
 	h.Helper()
-	older = h.page("p-decision-1")
-	newer = older.DeepCopy()
+	older := h.page("p-decision-1")
+	newer := older.DeepCopy()
 	newer.Status.Decisions = nil
 	newer.CreationTimestamp = metav1.NewTime(h.clock.Now().Truncate(time.Second)) // the fake keeps no managedFields
 	require.NoError(h, h.Update(h.Context(), newer))
@@ -44,7 +44,25 @@ func (h *pagesHub) othersDrop() (older, newer *clusterv1beta1.PlacementDecision)
 	require.NoError(h, h.Get(h.Context(), types.NamespacedName{Namespace: "ns", Name: "p"}, &p))
 	p.Status.NumberOfSelectedClusters = 1
 	require.NoError(h, h.Update(h.Context(), &p))
-	return older, newer
+	h.r.ofDecision().UpdateFunc(h.Context(), event.UpdateEvent{ObjectOld: older, ObjectNew: newer}, h.q)
+}
+
+// isToBeTolerated has another scheduler, which is down since it dropped c1, whose agent is silent, and a person who lets
+// the Placement tolerate that, so that the cluster keeps its add-on.
+func (h *pagesHub) isToBeTolerated() {
+	h.Helper()
+	h.goesSilent()
+	h.othersDrop()
+	h.passes(time.Hour)
+	require.Empty(h, h.removed, "it is not available")
+	var p clusterv1beta1.Placement
+	require.NoError(h, h.Get(h.Context(), types.NamespacedName{Namespace: "ns", Name: "p"}, &p))
+	earlier := p.DeepCopy()
+	p.Generation++
+	p.CreationTimestamp = metav1.NewTime(h.clock.Now().Truncate(time.Second)) // the fake keeps no managedFields
+	p.Spec.Tolerations = []clusterv1beta1.Toleration{{Operator: clusterv1beta1.TolerationOpExists}}
+	require.NoError(h, h.Update(h.Context(), &p))
+	h.r.ofPlacement().UpdateFunc(h.Context(), event.UpdateEvent{ObjectOld: earlier, ObjectNew: &p}, h.q)
 }
 
 // As TestATolerationDoesNotRemoveWhatItIsToKeep, with the limit that a hub manager has unless a person sets another.
@@ -54,20 +72,7 @@ func TestATolerationDoesNotRemoveWhatItIsToKeepWithTheLimitOfEveryHubManager(t *
 	itsAnnotation := func() { h.q.Add(ofFleet("hello")) } // of the annotation that a pass writes
 	itsAnnotation()
 	h.passes(time.Minute)
-	h.goesSilent()
-	older, newer := h.othersDrop()
-	h.r.ofDecision().UpdateFunc(t.Context(), event.UpdateEvent{ObjectOld: older, ObjectNew: newer}, h.q)
-	h.passes(time.Hour)
-	require.Empty(t, h.removed, "it is not available")
-	// A person lets the Placement tolerate that, so that the cluster keeps its add-on. The other scheduler is down.
-	var p clusterv1beta1.Placement
-	require.NoError(t, h.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "p"}, &p))
-	earlier := p.DeepCopy()
-	p.Generation++
-	p.CreationTimestamp = metav1.NewTime(h.clock.Now().Truncate(time.Second)) // the fake keeps no managedFields
-	p.Spec.Tolerations = []clusterv1beta1.Toleration{{Operator: clusterv1beta1.TolerationOpExists}}
-	require.NoError(t, h.Update(t.Context(), &p))
-	h.r.ofPlacement().UpdateFunc(t.Context(), event.UpdateEvent{ObjectOld: earlier, ObjectNew: &p}, h.q)
+	h.isToBeTolerated()
 	h.passes(14 * time.Minute)
 	require.Empty(t, h.removed, "nobody has decided with the toleration yet")
 	h.passes(2 * time.Minute)
@@ -88,8 +93,7 @@ func TestATolerationThatWasAlwaysThereCountsAfterARestartWithoutALimit(t *testin
 			h := newPagesHub(t, false, 0, tolerated)
 			h.goesSilent()
 			h.passes(time.Hour)
-			older, newer := h.othersDrop()
-			h.r.ofDecision().UpdateFunc(t.Context(), event.UpdateEvent{ObjectOld: older, ObjectNew: newer}, h.q)
+			h.othersDrop()
 			h.passes(time.Minute)
 			require.Empty(t, h.removed, "five minutes must pass")
 			recorder := events.NewFakeRecorder(100)

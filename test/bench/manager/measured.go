@@ -172,10 +172,10 @@ func (r *run) noteMemory(name string, budget float64) error {
 	return nil
 }
 
-// noteServers adds what the API server and its store use at a state: the limits that a hub reaches beside the hub manager.
+// noteServers adds what the API server and its store use at a state: the limits that a hub reaches beside the hub
+// manager.
 func (r *run) noteServers(state string) error {
-	pids := r.fleet.Hub.PIDs()
-	server, err := measure.Peak(pids[1])
+	server, err := measure.Peak(r.fleet.Hub.APIServer().PID())
 	if err != nil {
 		return err
 	}

@@ -197,7 +197,8 @@ func (r *run) join(ctx context.Context) error {
 	if err := r.quiet(ctx); err != nil {
 		return err
 	}
-	return errors.Join(r.noteMemory("memory with all clusters and no add-on", 0), r.noteServers("all clusters and no add-on"))
+	const state = "all clusters and no add-on"
+	return errors.Join(r.noteMemory("memory with "+state, 0), r.noteServers(state))
 }
 
 // prepare creates the templates of all add-ons at a new revision, and returns it.
