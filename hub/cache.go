@@ -67,9 +67,11 @@ func cacheOptions(home string) (cache.Options, error) {
 				Field:     fields.OneTermEqualSelector("metadata.name", lease.ClusterLease),
 				Transform: hubprocess.Annotated(cluster.TrimLease),
 			},
-			&rbacv1.ClusterRole{}:                      {Label: ofCluster},
-			&rbacv1.ClusterRoleBinding{}:               {Label: ofCluster},
-			&clusterv1beta1.Placement{}:                {Transform: placement.Bound(hubprocess.Annotated(fleet.KeepEdited(t.Other)))},
+			&rbacv1.ClusterRole{}:        {Label: ofCluster},
+			&rbacv1.ClusterRoleBinding{}: {Label: ofCluster},
+			&clusterv1beta1.Placement{}: {
+				Transform: placement.Bound(hubprocess.Annotated(fleet.KeepEdited(t.Other))),
+			},
 			&clusterv1beta1.PlacementDecision{}:        {Transform: hubprocess.Annotated(fleet.TrimDecision)},
 			&clusterv1beta2.ManagedClusterSetBinding{}: {Transform: hubprocess.Annotated(t.Other)},
 			// Only one of the two is watched: the stored version. A policy bounds the annotations, which may be values.

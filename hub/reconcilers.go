@@ -121,7 +121,7 @@ func optionalReconcilers(mgr ctrl.Manager, c Config, passes *fleet.Passes) ([]re
 	now := clock.RealClock{}
 	if c.Placement {
 		all = append(all, &placement.Reconciler{
-			Client: mgr.GetClient(), Clock: now, Workers: c.Workers, Passes: passes,
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: now, Workers: c.Workers, Passes: passes,
 		})
 	}
 	if c.WorkTTL {

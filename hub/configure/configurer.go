@@ -63,6 +63,11 @@ func (r reading) Configure(
 func (c *Configurer) configure(
 	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, stores bool,
 ) (addon.Configuration, error) {
+	if stores {
+		if err := c.Store.Restore(ctx, addOn.Name, chosen(addOn.Status.ConfigReferences)); err != nil {
+			return addon.Configuration{}, err
+		}
+	}
 	f, err := c.observe(ctx, addOn, stores)
 	if err != nil {
 		return addon.Configuration{}, err

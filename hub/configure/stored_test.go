@@ -162,3 +162,58 @@ func TestAnAddOnThatRunsWithAStoredContentStoresItAgain(t *testing.T) {
 		})
 	}
 }
+
+// A cluster waits for its turn with a content that its template does not have any more.
+//
+// Shows: hub/stored-again
+func TestAnEarlierContentThatSomebodyDeletesIsStoredAgain(t *testing.T) {
+	for sentence, happens := range map[string]func(*addonv1beta1.ManagedClusterAddOn){
+		"the add-on runs with it": func(*addonv1beta1.ManagedClusterAddOn) {},
+		"the add-on goes with it": func(a *addonv1beta1.ManagedClusterAddOn) {
+			a.DeletionTimestamp = new(metav1.NewTime(fixture.Noon()))
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			require.NoError(t, addonv1beta1.Install(scheme))
+			require.NoError(t, appsv1.AddToScheme(scheme))
+			own := &addonv1beta1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "own"}}
+			own.Spec.CustomizedVariables = []addonv1beta1.CustomizedVariable{{Name: "LEVEL", Value: "one"}}
+			hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(own,
+				&addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "hello"}}).
+				WithIndex(&addonv1beta1.ManagedClusterAddOn{}, addonapi.IndexName, func(o client.Object) []string { return []string{o.GetName()} }).
+				Build()
+			c := &Configurer{
+				AddOns: addonapi.Client{Client: hub, Wire: addonapi.WireBeta}, Client: hub,
+				Store: &addonconfig.Store{Client: hub, Home: "home"},
+			}
+			config := fixture.DeploymentConfig("own")
+			states, err := c.Store.States(t.Context(), config)
+			require.NoError(t, err)
+			addOn := fixture.AddOn("c1", fixture.Has(config, states[config].Hash))
+			addOn.Spec.Configs = []addonv1beta1.AddOnConfig{config}
+			require.NoError(t, hub.Create(t.Context(), addOn.DeepCopy()))
+			_, err = c.Configure(t.Context(), addOn)
+			require.NoError(t, err)
+			var stored appsv1.ControllerRevisionList
+			require.NoError(t, hub.List(t.Context(), &stored))
+			require.Len(t, stored.Items, 1)
+			before := stored.Items[0]
+
+			require.NoError(t, hub.Delete(t.Context(), own))
+			require.NoError(t, hub.Delete(t.Context(), before.DeepCopy()))
+			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
+			defer q.ShutDown()
+			c.storesAgain(t.Context(), event.DeleteEvent{Object: before.DeepCopy()}, q)
+			assert.Equal(t, 1, q.Len())
+			happens(addOn)
+			_, err = c.Configure(t.Context(), addOn)
+			require.NoError(t, err)
+			require.NoError(t, hub.List(t.Context(), &stored))
+			require.Len(t, stored.Items, 1)
+			assert.Equal(t, before.Name, stored.Items[0].Name)
+			assert.Equal(t, before.Data.Raw, stored.Items[0].Data.Raw)
+			assert.Equal(t, before.Annotations, stored.Items[0].Annotations)
+		})
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
@@ -98,8 +99,8 @@ func (c *Configurer) addOnsNaming(ctx context.Context, key string) []ctrl.Reques
 	return requests
 }
 
-// storesAgain enqueues an add-on that runs with a stored content that was deleted: its pass stores it again. All others
-// that run with it need no pass, and none does when the hub manager deleted it because nothing uses it.
+// storesAgain enqueues an add-on that runs with a stored content that was deleted, or goes with it: its pass stores it
+// again. All others that run with it need no pass, and none does when the hub manager deleted it because nothing uses it.
 func (c *Configurer) storesAgain(ctx context.Context, e event.DeleteEvent, q queue) {
 	c.Store.Deleted(e.Object)
 	content, err := addonconfig.KeptBy(e.Object)
@@ -108,12 +109,17 @@ func (c *Configurer) storesAgain(ctx context.Context, e event.DeleteEvent, q que
 		return
 	}
 	uses := func(addOn *addonv1beta1.ManagedClusterAddOn) bool {
-		return addOn.DeletionTimestamp.IsZero() && slices.Contains(chosen(addOn.Status.ConfigReferences), content)
+		return slices.Contains(chosen(addOn.Status.ConfigReferences), content)
 	}
 	named := client.MatchingFields{addonapi.IndexName: addonconfig.AddOnOf(e.Object)}
-	if using := c.AddOns.Requests(ctx, uses, named); len(using) > 0 {
-		q.Add(using[0])
+	using := c.AddOns.Requests(ctx, uses, named)
+	if len(using) == 0 {
+		return
 	}
+	if revision, is := e.Object.(*appsv1.ControllerRevision); is {
+		c.Store.Lost(revision)
+	}
+	q.Add(using[0])
 }
 
 // addOnsOfDecision enqueues the add-ons of the clusters that a PlacementDecision adds or drops. Of those that it drops,

@@ -1,6 +1,8 @@
 package placement
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +41,8 @@ type plan struct {
 	scope         scope
 	selection     selection
 	layout        layout.Layout
+	// dropped are the clusters that are selected now and will not be.
+	dropped []string
 }
 
 // longPass is from how many slices that are written a pass may take long.
@@ -81,7 +85,13 @@ func decide(f facts, in interest) plan {
 	if len(chosen.unbound) == 0 {
 		honour(planned.Slices)
 	}
-	return plan{scope: in.scope, selection: chosen, layout: planned}
+	maps.DeleteFunc(current, func(name string, _ bool) bool {
+		_, stays := chosen.groups[name]
+		return stays
+	})
+	return plan{
+		scope: in.scope, selection: chosen, layout: planned, dropped: slices.Sorted(maps.Keys(current)),
+	}
 }
 
 // honour marks slices whose clusters are all in bound sets.

@@ -50,7 +50,8 @@ func hubOf(t *testing.T, clusters int, funcs interceptor.Funcs) (client.WithWatc
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&clusterv1beta1.Placement{}, &clusterv1beta1.PlacementDecision{}).
 		WithInterceptorFuncs(funcs).Build()
-	return hub, &Reconciler{Client: hub, Clock: clocktesting.NewFakePassiveClock(noon())}, client.ObjectKeyFromObject(p)
+	r := &Reconciler{Client: hub, Live: hub, Clock: clocktesting.NewFakePassiveClock(noon())}
+	return hub, r, client.ObjectKeyFromObject(p)
 }
 
 // passOf makes a pass.

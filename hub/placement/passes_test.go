@@ -110,7 +110,7 @@ func removedAfter(t *testing.T, passes *fleet.Passes, period time.Duration) time
 		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, addonapi.IndexName, func(o client.Object) []string { return []string{o.GetName()} }).
 		Build()
 	clock := clocktesting.NewFakePassiveClock(noon())
-	scheduler := &Reconciler{Client: hub, Clock: clock, Passes: passes}
+	scheduler := &Reconciler{Client: hub, Live: hub, Clock: clock, Passes: passes}
 	installer := &install.Reconciler{
 		Client: hub, Live: hub, AddOns: addonapi.Client{Client: hub}, Clock: clock, Workers: 1,
 		Placements: &fleet.Placements{Client: hub, Clock: clock, Own: true, Passes: passes},

@@ -16,6 +16,8 @@ import (
 type Reconciler struct {
 	// Client reads from the cache of the manager and writes.
 	Client client.Client
+	// Live reads from the API server.
+	Live client.Reader
 	// Clock is the clock of a pass.
 	Clock clock.PassiveClock
 	// Workers is how many Placements are reconciled at the same time.
@@ -51,6 +53,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return reconcile.Retry(err).Settle(f.now)
 	}
 	p := decide(f, in)
+	if err := r.confirm(ctx, f, p.dropped); err != nil {
+		return reconcile.FromError(err).Settle(f.now)
+	}
 	if waits = !r.turns.Enter(req, p.length()); waits {
 		return ctrl.Result{}, nil // its turn comes with a request
 	}

@@ -69,7 +69,7 @@ func TestASetThatIsEditedBackBeforeTheAddOnGoes(t *testing.T) {
 				Build()
 			clock := clocktesting.NewFakePassiveClock(noon())
 			passes := &fleet.Passes{}
-			scheduler := &Reconciler{Client: hub, Clock: clock, Passes: passes}
+			scheduler := &Reconciler{Client: hub, Live: hub, Clock: clock, Passes: passes}
 			newInstaller := func() *install.Reconciler {
 				return &install.Reconciler{
 					Client: hub, Live: hub, AddOns: addonapi.Client{Client: hub}, Clock: clock, Workers: 1,

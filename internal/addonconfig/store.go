@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -63,6 +64,8 @@ type Store struct {
 	contents map[string]contentEntry
 	// created are the names of ControllerRevisions that this process created and that the cache has not had yet.
 	created map[string]bool
+	// lost are ControllerRevisions that add-ons run with and that somebody else deleted.
+	lost map[string]*appsv1.ControllerRevision
 }
 
 // hashEntry is a hash with the object that it was computed from.
@@ -376,6 +379,43 @@ func (s *Store) Deleted(revision client.Object) {
 	defer s.mu.Unlock()
 	delete(s.created, revision.GetName())
 	delete(s.contents, revision.GetName())
+}
+
+// Lost notes a ControllerRevision that is gone and that add-ons run with: Restore stores it again. Its configuration may
+// have another content by now, or be gone, too.
+func (s *Store) Lost(revision *appsv1.ControllerRevision) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost == nil {
+		s.lost = map[string]*appsv1.ControllerRevision{}
+	}
+	s.lost[revision.Name] = revision
+}
+
+// Restore stores those of the contents of an add-on again that were lost.
+func (s *Store) Restore(ctx context.Context, addOn string, contents []Chosen) error {
+	for _, c := range contents {
+		name := revisionName(addOn, c)
+		s.mu.Lock()
+		lost := s.lost[name]
+		s.mu.Unlock()
+		if lost == nil {
+			continue
+		}
+		again := &appsv1.ControllerRevision{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: lost.Namespace, Name: lost.Name, Labels: lost.Labels, Annotations: lost.Annotations,
+			},
+			Data: lost.Data, Revision: lost.Revision,
+		}
+		if err := s.Client.Create(ctx, again); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("storing the content of %s in namespace %s again: %w", Describe(c.Config()), lost.Namespace, err)
+		}
+		s.mu.Lock()
+		delete(s.lost, name)
+		s.mu.Unlock()
+	}
+	return nil
 }
 
 // Content is a configuration with its content.

@@ -104,9 +104,7 @@ func emptyList(on func(*http.Request) bool) *fault {
 	f.do = func(r *http.Request, to http.RoundTripper) (*http.Response, error) {
 		verb, _, _ := about(r)
 		if r.URL.Query().Get("sendInitialEvents") != "" {
-			return statusAnswer(r, http.StatusUnprocessableEntity, metav1.Status{
-				Reason: metav1.StatusReasonInvalid, Message: "lists are not streamed here",
-			}), nil
+			return noStreams(r), nil
 		}
 		if verb == "watch" { // it shows nothing, either
 			select {
@@ -134,6 +132,45 @@ func emptyList(on func(*http.Request) bool) *fault {
 		return answerWith(r, http.StatusOK, "application/json", body), nil
 	}
 	return f
+}
+
+// showsEarlier is a fault of an API server that shows some kinds as they were in a version: lists that may come from a cache
+// show that one, and watches nothing, before it is over.
+func showsEarlier(version string, on func(*http.Request) bool) *fault {
+	f := &fault{on: func(r *http.Request) bool {
+		verb, _, _ := about(r)
+		return (verb == "list" || verb == "watch") && on(r)
+	}}
+	f.do = func(r *http.Request, to http.RoundTripper) (*http.Response, error) {
+		query := r.URL.Query()
+		verb, _, _ := about(r)
+		switch {
+		case query.Get("sendInitialEvents") != "":
+			return noStreams(r), nil
+		case verb == "watch":
+			select {
+			case <-r.Context().Done():
+				return nil, r.Context().Err()
+			case <-f.over:
+				return nil, errCut
+			}
+		case query.Get("resourceVersion") != "0":
+			return to.RoundTrip(r)
+		}
+		query.Set("resourceVersion", version)
+		query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
+		r = r.Clone(r.Context())
+		r.URL.RawQuery = query.Encode()
+		return to.RoundTrip(r)
+	}
+	return f
+}
+
+// noStreams answers who wants a list as a stream.
+func noStreams(r *http.Request) *http.Response {
+	return statusAnswer(r, http.StatusUnprocessableEntity, metav1.Status{
+		Reason: metav1.StatusReasonInvalid, Message: "lists are not streamed here",
+	})
 }
 
 // dates is a fault of an agent whose clock is off: what it says that changed now in the status of its cluster, changed

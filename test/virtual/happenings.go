@@ -8,7 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
@@ -17,48 +17,49 @@ import (
 
 // happening is one kind of event in a day.
 type happening struct {
-	name   string
-	weight int
-	do     func(*play)
-	// rough is set for what takes a program or its way to an API server away, after which nothing is judged strictly for a
-	// while.
-	rough bool
+	name string
+	// rough is how often it happens in a rough time, and calm in a calm one, in proportion to others.
+	rough, calm int
+	do          func(*play)
 }
 
 // happenings is what happens in a day.
 func happenings() []happening {
 	return []happening{
-		{"upgrade", 6, (*play).upgrade, false},
-		{"bad upgrade", 4, (*play).badUpgrade, false},
-		{"agent restarts", 12, (*play).restartAgent, true},
-		{"hub manager restarts", 4, (*play).restartManager, true},
-		{"cluster loses the hub", 12, (*play).cutCluster, true},
-		{"agent loses its cluster", 6, (*play).cutOwn, true},
-		{"hub manager loses the hub", 6, (*play).cutManager, true},
-		{"the hub lies to the hub manager", 6, (*play).lieToManager, true},
-		{"the hub lies to an agent", 8, (*play).lieToAgent, true},
-		{"a cluster lies to its agent", 8, (*play).lieOfOwn, true},
-		{"nothing is taken for a cluster", 4, (*play).refuse, true},
-		{"object deleted by hand", 20, (*play).deleteObject, false},
-		{"object edited by hand", 20, (*play).editObject, false},
-		{"cluster selected or not", 15, (*play).toggle, false},
-		{"placement replaced", 5, (*play).replacePlacement, false},
-		{"add-on deleted by hand", 5, (*play).deleteAddOn, false},
-		{"permission deleted by hand", 10, (*play).deleteBinding, false},
-		{"credential deleted by hand", 10, (*play).deleteCredential, false},
-		{"configuration of its own", 8, (*play).configure, false},
-		{"configuration deleted with its add-on", 6, (*play).prune, false},
-		{"definition deleted", 4, (*play).withdraw, false},
-		{"work deleted by hand", 6, (*play).deleteWork, false},
-		{"stored content deleted by hand", 4, (*play).deleteRevision, false},
-		{"page kept", 4, (*play).keepPage, false},
-		{"status of a Placement changed by hand", 3, (*play).editPlacement, false},
-		{"a cluster has thousands of claims", 3, (*play).claim, false},
+		{"upgrade", 6, 6, (*play).upgrade},
+		{"bad upgrade", 4, 4, (*play).badUpgrade},
+		{"agent restarts", 12, 2, (*play).restartAgent},
+		{"hub manager restarts", 4, 0, (*play).restartManager},
+		{"cluster loses the hub", 12, 3, (*play).cutCluster},
+		{"agent loses its cluster", 6, 0, (*play).cutOwn},
+		{"hub manager loses the hub", 6, 0, (*play).cutManager},
+		{"the hub lies to the hub manager", 6, 0, (*play).lieToManager},
+		{"the hub manager falls behind", 12, 0, (*play).fallBehind},
+		{"the hub lies to an agent", 8, 0, (*play).lieToAgent},
+		{"a cluster lies to its agent", 8, 0, (*play).lieOfOwn},
+		{"nothing is taken for a cluster", 4, 0, (*play).refuse},
+		{"object deleted by hand", 20, 20, (*play).deleteObject},
+		{"object edited by hand", 20, 20, (*play).editObject},
+		{"cluster selected or not", 15, 15, (*play).toggle},
+		{"clusters selected or not at once", 5, 5, (*play).toggleSome},
+		{"other labels select", 5, 5, (*play).relabel},
+		{"placement replaced", 5, 5, (*play).replacePlacement},
+		{"add-on deleted by hand", 5, 5, (*play).deleteAddOn},
+		{"permission deleted by hand", 10, 10, (*play).deleteBinding},
+		{"credential deleted by hand", 10, 10, (*play).deleteCredential},
+		{"configuration of its own", 8, 8, (*play).configure},
+		{"configuration deleted with its add-on", 6, 6, (*play).prune},
+		{"definition deleted", 4, 4, (*play).withdraw},
+		{"work deleted by hand", 6, 6, (*play).deleteWork},
+		{"stored content deleted by hand", 4, 4, (*play).deleteRevision},
+		{"page kept", 4, 4, (*play).keepPage},
+		{"status of a Placement changed by hand", 3, 3, (*play).editPlacement},
+		{"a cluster has thousands of claims", 3, 3, (*play).claim},
 	}
 }
 
-// A day begins with a time in which anything happens. A time follows in which only people do things, and so on: judges
-// are strict when nothing was away for a while.
+// A day begins with a time in which anything happens. A time follows in which the hub and its manager are well and few
+// clusters are away, and so on: judges are strict when nothing was away for a while.
 const (
 	roughTime = 40 * time.Minute
 	calmTime  = 50 * time.Minute
@@ -66,16 +67,20 @@ const (
 
 // draw draws what happens after a part of a day.
 func (p *play) draw(after time.Duration) happening {
-	var all []happening
-	total := 0
-	for _, h := range happenings() {
-		if !h.rough || after%(roughTime+calmTime) < roughTime {
-			all, total = append(all, h), total+h.weight
+	calm := after%(roughTime+calmTime) >= roughTime
+	weight := func(h happening) int {
+		if calm {
+			return h.calm
 		}
+		return h.rough
+	}
+	all, total := happenings(), 0
+	for _, h := range all {
+		total += weight(h)
 	}
 	drawn := p.IntN(total)
 	for _, h := range all {
-		if drawn -= h.weight; drawn < 0 {
+		if drawn -= weight(h); drawn < 0 {
 			return h
 		}
 	}
@@ -109,7 +114,15 @@ const startTime = 3 * time.Minute
 // restart stops a program for a while. Lies that it was told go on when it starts: an older list is a lie of its own to
 // a program that knows nothing yet.
 func (p *play) restart(one *program, cluster string, pause time.Duration, links ...*link) {
-	var lied []*link
+	for _, l := range p.stop(one, cluster, links...) {
+		p.lies(cluster, l)
+	}
+	p.judge.disturb(cluster, time.Now().Add(pause))
+	p.later(pause, func() { one.start(p.ctx) })
+}
+
+// stop stops a program and returns the links that lied to it, which do no longer.
+func (p *play) stop(one *program, cluster string, links ...*link) (lied []*link) {
 	for _, l := range links {
 		if l.honest() {
 			lied = append(lied, l)
@@ -120,11 +133,7 @@ func (p *play) restart(one *program, cluster string, pause time.Duration, links 
 		time.Sleep(startTime)
 	}
 	one.stop()
-	for _, l := range lied {
-		p.lies(cluster, l)
-	}
-	p.judge.disturb(cluster, time.Now().Add(pause))
-	p.later(pause, func() { one.start(p.ctx) })
+	return lied
 }
 
 // lies lets a link lie for a while, in a way of its own.
@@ -241,11 +250,11 @@ func (p *play) toggles(o one) {
 	if kindOf(addOn) != counted || wanted {
 		p.judge.wants(o, !wanted)
 	}
-	err := p.editCluster(o.cluster, func(cluster *clusterv1.ManagedCluster) { setLabel(cluster, addOn, !wanted) })
-	if err != nil {
-		p.judge.violated("changing the labels of %s: %v", o.cluster, err)
-	}
-	if !wanted && kindOf(addOn) != counted {
+	p.label(o, !wanted)
+	switch {
+	case wanted:
+		p.expectUninstalled(o)
+	case kindOf(addOn) != counted:
 		p.expectInstalled(o)
 	}
 }
@@ -256,11 +265,24 @@ func (p *play) replacePlacement() {
 	if kindOf(addOn) == counted {
 		return // another Placement may choose other clusters
 	}
-	placement := placementOf(addOn)
+	p.replacesPlacement(addOn, func() {})
+}
+
+// replacesPlacement does so and calls between after the deletion.
+func (p *play) replacesPlacement(addOn string, between func()) {
+	placement := p.placement(addOn)
+	if placement == nil {
+		return
+	}
 	p.judge.regroups(addOn)
 	if err := p.admin.Delete(p.ctx, placement.DeepCopy()); err != nil {
 		p.judge.violated("deleting the Placement of %s: %v", addOn, err)
 	}
+	between()
+	placement.ObjectMeta = metav1.ObjectMeta{
+		Namespace: placement.Namespace, Name: placement.Name, Annotations: placement.Annotations,
+	}
+	placement.Status = clusterv1beta1.PlacementStatus{}
 	if err := p.admin.Create(p.ctx, placement); err != nil {
 		p.judge.violated("creating the Placement of %s again: %v", addOn, err)
 	}
@@ -268,7 +290,10 @@ func (p *play) replacePlacement() {
 
 // deleteAddOn deletes an add-on of a cluster, which the hub manager has to install again.
 func (p *play) deleteAddOn() {
-	o := one{p.some().Name, p.addOn()}
+	p.deletesAddOn(one{p.some().Name, p.addOn()})
+}
+
+func (p *play) deletesAddOn(o one) {
 	p.judge.handed(o)
 	p.deleteByHand(&addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: o.cluster, Name: o.addOn}})
 }

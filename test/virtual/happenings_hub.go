@@ -70,6 +70,16 @@ func (p *play) withdraw() {
 	if p.isWithdrawn(addOn) {
 		return
 	}
+	p.withdraws(addOn)
+	pause := p.between(time.Second, 20*time.Minute)
+	if p.IntN(2) == 0 {
+		pause += gone
+	}
+	p.later(pause, func() { p.offer(addOn) })
+}
+
+// withdraws deletes the definition of an add-on.
+func (p *play) withdraws(addOn string) {
 	var selected []string
 	for _, c := range p.clusters {
 		if o := (one{c.Name, addOn}); p.judge.want(o) {
@@ -81,11 +91,6 @@ func (p *play) withdraw() {
 	p.withdrawn[addOn] = selected
 	p.mu.Unlock()
 	p.deleteByHand(&addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: addOn}})
-	pause := p.between(time.Second, 20*time.Minute)
-	if p.IntN(2) == 0 {
-		pause += gone
-	}
-	p.later(pause, func() { p.offer(addOn) })
 }
 
 func (p *play) isWithdrawn(addOn string) bool {
@@ -141,10 +146,11 @@ func (p *play) deleteWork() {
 	}
 }
 
-// deleteRevision deletes what the hub manager stored of the content of a configuration.
+// deleteRevision deletes what the hub manager stored of the content of a configuration. One that the configuration does
+// not have any more comes back only if the hub manager sees that it goes.
 func (p *play) deleteRevision() {
 	var found appsv1.ControllerRevisionList
-	if err := p.admin.List(p.ctx, &found); err != nil || len(found.Items) == 0 {
+	if err := p.admin.List(p.ctx, &found); err != nil || len(found.Items) == 0 || !p.judge.isCalm("") {
 		return
 	}
 	revision := &found.Items[p.IntN(len(found.Items))]
@@ -157,7 +163,7 @@ func (p *play) expectStored(deleted *appsv1.ControllerRevision) {
 	addOn := deleted.Labels[names.LabelAddonName]
 	image := p.chosenImages()[addOn]
 	current := func() bool {
-		return p.chosenImages()[addOn] == image && !p.isWithdrawn(addOn) && p.judge.isCalm("") &&
+		return p.chosenImages()[addOn] == image && p.judge.wantsSome(addOn) && !p.isWithdrawn(addOn) && p.judge.isCalm("") &&
 			bytes.Contains(deleted.Data.Raw, fmt.Appendf(nil, `"image":%q`, image))
 	}
 	if !current() {
@@ -166,8 +172,8 @@ func (p *play) expectStored(deleted *appsv1.ControllerRevision) {
 	time.AfterFunc(repaired, func() {
 		err := p.admin.Get(p.ctx, client.ObjectKeyFromObject(deleted), &appsv1.ControllerRevision{})
 		if err != nil && current() {
-			p.judge.violated("repaired: the stored content %s of %s was deleted, and after %s: %v",
-				deleted.Name, addOn, repaired, err)
+			p.judge.violated("repaired: the stored content %s of %s with %s was deleted, and after %s: %v",
+				deleted.Name, addOn, image, repaired, err)
 		}
 	})
 }
@@ -256,17 +262,40 @@ func (p *play) expectDecided(addOn string) {
 // expectInstalled looks whether an add-on is there in time, if nothing kept the hub manager from installing it. Another
 // scheduler takes its own time.
 func (p *play) expectInstalled(o one) {
-	if kindOf(o.addOn) == foreign || !p.judge.isCalm("") || !p.judge.isCalm(o.cluster) {
+	p.expectOfManager(o, func() {
+		var addOn addonv1alpha1.ManagedClusterAddOn
+		err := p.admin.Get(p.ctx, client.ObjectKey{Namespace: o.cluster, Name: o.addOn}, &addOn)
+		if p.judge.want(o) && err != nil {
+			p.judge.violated("selected-comes: %s was selected for %s, which is not installed after %s: %v",
+				o.cluster, o.addOn, installed, err)
+		}
+	})
+}
+
+// expectUninstalled looks whether an add-on goes in time likewise.
+func (p *play) expectUninstalled(o one) {
+	p.expectOfManager(o, func() {
+		var addOn addonv1alpha1.ManagedClusterAddOn
+		err := p.admin.Get(p.ctx, client.ObjectKey{Namespace: o.cluster, Name: o.addOn}, &addOn)
+		if !p.judge.selects(o) && err == nil && addOn.DeletionTimestamp == nil {
+			p.judge.violated("deselected-goes: %s is not selected for %s any more, which is still installed after %s",
+				o.cluster, o.addOn, installed)
+		}
+	})
+}
+
+// expectOfManager looks at an add-on after the time that the hub manager may take, if nothing keeps it from its work. A
+// cluster that is away keeps it only where the Placement does not tolerate that.
+func (p *play) expectOfManager(o one, look func()) {
+	calm := func() bool {
+		return p.judge.isCalm("") && !p.isWithdrawn(o.addOn) && (kindOf(o.addOn) != grouped || p.judge.isCalm(o.cluster))
+	}
+	if kindOf(o.addOn) == foreign || !calm() {
 		return
 	}
 	time.AfterFunc(installed, func() {
-		if !p.judge.want(o) || !p.judge.isCalm("") || !p.judge.isCalm(o.cluster) {
-			return
-		}
-		var addOn addonv1alpha1.ManagedClusterAddOn
-		if err := p.admin.Get(p.ctx, client.ObjectKey{Namespace: o.cluster, Name: o.addOn}, &addOn); err != nil {
-			p.judge.violated("selected-comes: %s was selected for %s, which is not installed after %s: %v",
-				o.cluster, o.addOn, installed, err)
+		if calm() {
+			look()
 		}
 	})
 }

@@ -61,7 +61,7 @@ type judge struct {
 	since map[one]time.Time
 	// regrouped is when people replaced the Placement of an add-on, whose clusters may be in other groups since.
 	regrouped map[string]time.Time
-	// reached is when it became available with its image, and fell when it was not any more, within the soak.
+	// reached is when it became available with its image, and fell when it was not any more, while it soaked.
 	reached, fell map[one]time.Time
 	// progress is the reason of Progressing of an add-on.
 	progress map[one]string
@@ -198,6 +198,26 @@ func (j *judge) want(o one) bool {
 	return wanted
 }
 
+// selects reports whether people want an add-on, or its Placement may choose its cluster.
+func (j *judge) selects(o one) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, wanted := j.wanted[o]
+	return wanted || (kindOf(o.addOn) == counted && !j.unlabelled[o])
+}
+
+// wantsSome reports whether any cluster has an add-on that people have wanted for a while.
+func (j *judge) wantsSome(addOn string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for o := range j.wanted {
+		if o.addOn == addOn && j.isWanted(o) {
+			return true
+		}
+	}
+	return false
+}
+
 // isWanted reports whether people have wanted an add-on for a while.
 func (j *judge) isWanted(o one) bool {
 	since, wanted := j.wanted[o]
@@ -268,7 +288,8 @@ func (j *judge) addOn(kind watch.EventType, a *addonv1alpha1.ManagedClusterAddOn
 			j.going[o], j.goingSince[o] = true, time.Now()
 		}
 		j.counts["add-ons removed"]++
-		if j.isWanted(o) && !j.unseen(o) {
+		// What our placement decides is confirmed by the API server, whatever the hub manager sees.
+		if j.isWanted(o) && (kindOf(o.addOn) != foreign || !j.unseen(o)) {
 			j.tell("selected-stays: the add-on %s of %s is being deleted; it has been selected since %s",
 				o.addOn, o.cluster, j.wanted[o].Format(time.TimeOnly))
 		}
@@ -310,7 +331,9 @@ func (j *judge) moves(o one, image string, available bool) {
 		delete(j.fell, o)
 		return
 	case before == image:
-		if _, down := j.fell[o]; !down && time.Since(j.reached[o]) < soak && image != handImage {
+		// In its first seconds it is in flight again, and nothing has failed yet.
+		well := time.Since(j.reached[o])
+		if _, down := j.fell[o]; !down && image != handImage && well > 2*settled && well < soak {
 			j.fell[o] = time.Now()
 		}
 		delete(j.next, o)
@@ -427,6 +450,19 @@ func (j *judge) secret(kind watch.EventType, cluster string, s *corev1.Secret) {
 	j.expires[o] = certificates[0].NotAfter.Add(-j.world.skews[cluster])
 }
 
+// saidOf is what the hub says of an add-on that does not go.
+func (w *World) saidOf(o one) string {
+	var addOn addonv1alpha1.ManagedClusterAddOn
+	if err := w.admin.Get(w.ctx, client.ObjectKey{Namespace: o.cluster, Name: o.addOn}, &addOn); err != nil {
+		return ": " + err.Error()
+	}
+	text := fmt.Sprintf(", kept by %v", addOn.Finalizers)
+	for _, c := range addOn.Status.Conditions {
+		text += fmt.Sprintf("; %s is %s: %s", c.Type, c.Status, c.Message)
+	}
+	return text
+}
+
 // tick judges what time alone changes.
 func (j *judge) tick() {
 	for {
@@ -446,8 +482,8 @@ func (j *judge) tick() {
 		}
 		for o, since := range j.goingSince {
 			if now.Sub(since) > gone && j.calm(o.cluster, noticed) {
-				j.tell("removal-ends: the add-on %s of %s is being deleted since %s",
-					o.addOn, o.cluster, since.Format(time.TimeOnly))
+				j.tell("removal-ends: the add-on %s of %s is being deleted since %s%s",
+					o.addOn, o.cluster, since.Format(time.TimeOnly), j.world.saidOf(o))
 				delete(j.goingSince, o)
 			}
 		}

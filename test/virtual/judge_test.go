@@ -85,7 +85,8 @@ func TestTheJudgeNoticesWhatMustNotHappen(t *testing.T) {
 			j.deployment(watch.Modified, well, deploymentWith(o.addOn, "v2", false))
 			time.Sleep(time.Minute)
 		}, "broken-first: "},
-		"a cluster gets what failed on another one as it soaked": {func(j *judge) { fails(j, 0) }, "failures-stop: "},
+		"a cluster gets what failed on another one as it soaked": {func(j *judge) { fails(j, soak/2) }, "failures-stop: "},
+		"a cluster gets what broke on another one at once":       {func(j *judge) { fails(j, time.Second) }, ""},
 		"a cluster gets what failed on another one later":        {func(j *judge) { fails(j, 2*soak) }, ""},
 		"a cluster gets what the canary does not have": {func(j *judge) {
 			j.deployment(watch.Added, one{"store", grouping}, deploymentWith(grouping, "v1", false))

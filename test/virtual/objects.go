@@ -78,6 +78,9 @@ func credentialOf(addOn string) string { return addOn + "-hub-kubeconfig" }
 // labelOf is the label of a ManagedCluster that selects it for an add-on.
 func labelOf(addOn string) string { return "select.example.com/" + addOn }
 
+// otherLabelOf is another one, which counts where the Placement has it, too.
+func otherLabelOf(addOn string) string { return "other.example.com/" + addOn }
+
 // mixed draws a number for some texts, always the same.
 func mixed(texts ...string) uint32 {
 	h := fnv.New32a()
@@ -156,14 +159,19 @@ func rolloutOf(k kind) clusterv1alpha1.RolloutStrategy {
 	}
 }
 
+// labelled selects clusters that have a label.
+func labelled(label string) clusterv1beta1.ClusterPredicate {
+	return clusterv1beta1.ClusterPredicate{RequiredClusterSelector: clusterv1beta1.ClusterSelector{
+		LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{label: "yes"}},
+	}}
+}
+
 // placementOf is who gets an add-on.
 func placementOf(name string) *clusterv1beta1.Placement {
 	p := &clusterv1beta1.Placement{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: space},
 		Spec: clusterv1beta1.PlacementSpec{
-			Predicates: []clusterv1beta1.ClusterPredicate{{RequiredClusterSelector: clusterv1beta1.ClusterSelector{
-				LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{labelOf(name): "yes"}},
-			}}},
+			Predicates:  []clusterv1beta1.ClusterPredicate{labelled(labelOf(name))},
 			Tolerations: []clusterv1beta1.Toleration{{Operator: clusterv1beta1.TolerationOpExists}},
 		},
 	}
@@ -284,6 +292,7 @@ func setLabel(cluster *clusterv1.ManagedCluster, addOn string, selected bool) {
 	if cluster.Labels == nil {
 		cluster.Labels = map[string]string{}
 	}
+	delete(cluster.Labels, otherLabelOf(addOn))
 	if delete(cluster.Labels, labelOf(addOn)); selected {
 		cluster.Labels[labelOf(addOn)] = "yes"
 	}

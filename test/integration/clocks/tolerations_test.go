@@ -23,7 +23,7 @@ func TestATolerationEndsToTheSecond(t *testing.T) {
 	t.Parallel()
 	live := suite.NewLive(t, plane.Admin())
 	clock := clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second))
-	reconciler := &placement.Reconciler{Client: live, Clock: clock}
+	reconciler := &placement.Reconciler{Client: live, Live: live, Clock: clock}
 	h := suite.Reconciler{Client: live, Clock: clock, Reconcile: reconciler.Reconcile}
 	namespace := plane.Namespace(t, "tolerations")
 	name := namespace

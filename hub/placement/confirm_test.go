@@ -1,0 +1,121 @@
+package placement
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// Shows: invariants/selected-stays
+func TestAPageDropsNoClusterByWhatOnlyTheCacheSays(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		// counted is set for a Placement with a number of clusters.
+		counted bool
+		// live changes what the API server has and the cache does not.
+		live func(*clusterv1beta1.Placement, *clusterv1.ManagedCluster)
+		lost bool
+	}{
+		"both have the same": {live: func(*clusterv1beta1.Placement, *clusterv1.ManagedCluster) {}},
+		"the Placement was edited before the labels of the cluster": {
+			live: func(p *clusterv1beta1.Placement, _ *clusterv1.ManagedCluster) { p.Generation++ }, lost: true,
+		},
+		"the Placement was replaced": {
+			live: func(p *clusterv1beta1.Placement, _ *clusterv1.ManagedCluster) { p.UID = "other" }, lost: true,
+		},
+		"the cluster has its label again, and installation asks for that": {
+			live: func(_ *clusterv1beta1.Placement, c *clusterv1.ManagedCluster) { c.Labels = wantedLabels() },
+		},
+		"the cluster has its label again, and another one would take its place": {
+			counted: true,
+			live:    func(_ *clusterv1beta1.Placement, c *clusterv1.ManagedCluster) { c.Labels = wantedLabels() }, lost: true,
+		},
+		"the taint of the cluster is gone, and another one would take its place": {
+			counted: true,
+			live:    func(_ *clusterv1beta1.Placement, c *clusterv1.ManagedCluster) { c.Generation++ }, lost: true,
+		},
+		"the agent says something else of the cluster": {
+			counted: true,
+			live:    func(_ *clusterv1beta1.Placement, c *clusterv1.ManagedCluster) { c.Status.ClusterClaims = nil },
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			hub, r, key := hubOf(t, 3, interceptor.Funcs{})
+			edit(t, hub, key, &clusterv1beta1.Placement{}, func(p *clusterv1beta1.Placement) {
+				p.Spec.Predicates = []clusterv1beta1.ClusterPredicate{{}}
+				p.Spec.Predicates[0].RequiredClusterSelector.LabelSelector.MatchLabels = wantedLabels()
+				if tc.counted {
+					p.Spec.NumberOfClusters = new(int32(2))
+				}
+			})
+			for _, name := range clusters(0, 3) {
+				edit(t, hub, client.ObjectKey{Name: name}, &clusterv1.ManagedCluster{},
+					func(c *clusterv1.ManagedCluster) { c.Labels = wantedLabels() })
+			}
+			passOf(t, r, key)
+			passOf(t, r, key)
+			require.Contains(t, union(pagesOf(t, hub)), "c0001")
+
+			edit(t, hub, client.ObjectKey{Name: "c0001"}, &clusterv1.ManagedCluster{},
+				func(c *clusterv1.ManagedCluster) { c.Labels = nil })
+			r.Live = ahead{hub, tc.live}
+			_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+			require.NoError(t, err, "a lost race is not an error")
+			assert.Equal(t, tc.lost, slices.Contains(union(pagesOf(t, hub)), "c0001"))
+		})
+	}
+}
+
+// wantedLabels select a cluster.
+func wantedLabels() map[string]string { return map[string]string{"wanted": "yes"} }
+
+// ahead is an API server that has other objects than the cache.
+type ahead struct {
+	client.Reader
+
+	change func(*clusterv1beta1.Placement, *clusterv1.ManagedCluster)
+}
+
+// Get reads metadata.
+func (a ahead) Get(ctx context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	placement, cluster := &clusterv1beta1.Placement{}, &clusterv1.ManagedCluster{}
+	var object client.Object = cluster
+	if into.GetObjectKind().GroupVersionKind().Kind == "Placement" {
+		object = placement
+	}
+	if err := a.Reader.Get(ctx, key, object); err != nil {
+		return err
+	}
+	a.change(placement, cluster)
+	metadata := metav1.ObjectMeta{
+		Name: object.GetName(), UID: object.GetUID(), Generation: object.GetGeneration(), Labels: object.GetLabels(),
+	}
+	into.(*metav1.PartialObjectMetadata).ObjectMeta = metadata //nolint:forcetypeassert // all that is asked for
+	return nil
+}
+
+// edit changes an object of a hub.
+func edit[T client.Object](t *testing.T, hub client.Client, key client.ObjectKey, object T, change func(T)) {
+	t.Helper()
+	require.NoError(t, hub.Get(t.Context(), key, object))
+	change(object)
+	require.NoError(t, hub.Update(t.Context(), object))
+}
+
+// pagesOf returns the PlacementDecisions of a hub.
+func pagesOf(t *testing.T, hub client.Client) []*clusterv1beta1.PlacementDecision {
+	t.Helper()
+	var list clusterv1beta1.PlacementDecisionList
+	require.NoError(t, hub.List(t.Context(), &list))
+	return reconcile.Pointers(list.Items)
+}

@@ -1,0 +1,203 @@
+package virtual
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/util/retry"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// seen are the kinds of which the hub manager may see an earlier state, alone or together: each of its watches goes to
+// an API server of its own when a hub has several.
+func seen() [][]string {
+	return [][]string{
+		{"managedclusters"}, {"placements"}, {"placementdecisions"}, {"clustermanagementaddons"}, {"managedclusteraddons"},
+		{"manifestworks"}, {"managedclusters", "placementdecisions"}, {"placements", "placementdecisions"},
+		{"managedclusters", "placements", "placementdecisions", "clustermanagementaddons", "managedclusteraddons"},
+	}
+}
+
+// change is something that people do in two steps, or that happens so. What is wanted before is wanted after it.
+type change struct {
+	name string
+	do   func(p *play, o one, between func())
+	// before comes before it; nil means nothing.
+	before func(p *play, o one)
+}
+
+func changes() []change {
+	return []change{
+		{name: "a cluster is deselected and selected", do: (*play).flip},
+		{name: "a Placement is replaced", do: func(p *play, o one, between func()) { p.replacesPlacement(o.addOn, between) }},
+		{name: "a definition is replaced", do: (*play).redefine},
+		{name: "another label selects", do: (*play).selectOtherwise},
+		{name: "a cluster comes back", before: (*play).goAway, do: func(p *play, o one, between func()) {
+			between()
+			p.byName[o.cluster].toHub.mend()
+		}},
+		{name: "an add-on is deleted", do: func(p *play, o one, between func()) { p.deletesAddOn(o); between() }},
+	}
+}
+
+// fallBehind lets the hub manager see some kinds for a while as they are in the middle of a change: by its watches, or
+// by the lists with which it starts.
+func (p *play) fallBehind() {
+	o, kinds, all := one{p.some().Name, p.addOn()}, seen()[p.IntN(len(seen()))], changes()
+	change, starts := all[p.IntN(len(all))], p.IntN(2) == 0
+	pause, before, after := p.between(time.Second, 10*time.Minute), p.between(0, 4*time.Second), p.between(0, 20*time.Second)
+	if !p.judge.want(o) || p.isWithdrawn(o.addOn) || kindOf(o.addOn) == counted {
+		return
+	}
+	p.options.Log.Info("the hub manager falls behind", "in", kinds, "change", change.name, "cluster", o.cluster, "addOn", o.addOn,
+		"starts", starts, "for", pause)
+	if change.before != nil {
+		change.before(p, o)
+	}
+	p.judge.disturb("", time.Now().Add(startTime))
+	if starts {
+		p.stop(p.manager, "", p.way)
+	}
+	var end func()
+	change.do(p, o, func() {
+		if !starts {
+			time.Sleep(before)
+		}
+		end = p.way.suffer(showsEarlier(p.version(), func(r *http.Request) bool {
+			_, resource, _ := about(r)
+			return slices.Contains(kinds, resource)
+		}))
+		p.way.reconnect()
+	})
+	if end == nil {
+		p.manager.start(p.ctx)
+		return
+	}
+	time.Sleep(after)
+	p.judge.disturb("", time.Now().Add(pause))
+	p.manager.start(p.ctx)
+	p.later(pause, end)
+}
+
+// version is the present version of the hub.
+func (p *play) version() string {
+	var clusters clusterv1.ManagedClusterList
+	if err := p.admin.List(p.ctx, &clusters); err != nil {
+		p.judge.violated("asking for the version of the hub: %v", err)
+	}
+	return clusters.ResourceVersion
+}
+
+// flip deselects a cluster and selects it again.
+func (p *play) flip(o one, between func()) {
+	p.judge.wants(o, false)
+	p.label(o, false)
+	between()
+	p.judge.wants(o, true)
+	p.label(o, true)
+}
+
+// label sets or removes the label of a cluster that selects it for an add-on.
+func (p *play) label(o one, selected bool) {
+	p.options.Log.Info("people label a cluster", "cluster", o.cluster, "addOn", o.addOn, "selected", selected)
+	err := p.editCluster(o.cluster, func(cluster *clusterv1.ManagedCluster) { setLabel(cluster, o.addOn, selected) })
+	if err != nil {
+		p.judge.violated("changing the labels of %s: %v", o.cluster, err)
+	}
+}
+
+// redefine deletes the definition of an add-on and creates it again.
+func (p *play) redefine(o one, between func()) {
+	p.withdraws(o.addOn)
+	between()
+	p.offer(o.addOn)
+}
+
+// goAway cuts a cluster off until it is unavailable.
+func (p *play) goAway(o one) {
+	c := p.byName[o.cluster]
+	p.judge.disturb(c.Name, time.Now().Add(unavailable+startTime))
+	c.toHub.cut()
+	time.Sleep(unavailable)
+}
+
+// unavailable is how long a cluster is away before it counts as unavailable, and more.
+const unavailable = 8 * time.Minute
+
+// relabel lets another label select a cluster for an add-on.
+func (p *play) relabel() {
+	o := one{p.some().Name, p.addOn()}
+	if p.judge.want(o) && !p.isWithdrawn(o.addOn) {
+		p.selectOtherwise(o, func() {})
+	}
+}
+
+// selectOtherwise does so: the Placement is edited first, and then the cluster. Where the Placement has that label, all
+// clusters get the usual one first, and then the Placement is edited. Another scheduler knows one label only.
+func (p *play) selectOtherwise(o one, between func()) {
+	placement := p.placement(o.addOn)
+	if placement == nil || kindOf(o.addOn) == foreign {
+		return
+	}
+	if len(placement.Spec.Predicates) == 1 {
+		p.editPredicates(o.addOn, func(all []clusterv1beta1.ClusterPredicate) []clusterv1beta1.ClusterPredicate {
+			return append(all[:1], labelled(otherLabelOf(o.addOn)))
+		})
+		between()
+		err := p.editCluster(o.cluster, func(cluster *clusterv1.ManagedCluster) {
+			delete(cluster.Labels, labelOf(o.addOn))
+			cluster.Labels[otherLabelOf(o.addOn)] = "yes"
+		})
+		if err != nil {
+			p.judge.violated("changing the labels of %s: %v", o.cluster, err)
+		}
+		return
+	}
+	var clusters clusterv1.ManagedClusterList
+	if err := p.admin.List(p.ctx, &clusters, client.HasLabels{otherLabelOf(o.addOn)}); err != nil {
+		p.judge.violated("listing clusters: %v", err)
+	}
+	for i := range clusters.Items {
+		p.label(one{clusters.Items[i].Name, o.addOn}, true)
+	}
+	between()
+	p.editPredicates(o.addOn, func(all []clusterv1beta1.ClusterPredicate) []clusterv1beta1.ClusterPredicate { return all[:1] })
+}
+
+func (p *play) editPredicates(
+	addOn string, edit func([]clusterv1beta1.ClusterPredicate) []clusterv1beta1.ClusterPredicate,
+) {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		var placement clusterv1beta1.Placement
+		if err := p.admin.Get(p.ctx, client.ObjectKey{Namespace: space, Name: addOn}, &placement); err != nil {
+			return fmt.Errorf("reading the Placement: %w", err)
+		}
+		placement.Spec.Predicates = edit(placement.Spec.Predicates)
+		return p.admin.Update(p.ctx, &placement)
+	})
+	if err != nil {
+		p.judge.violated("editing the Placement of %s: %v", addOn, err)
+	}
+}
+
+// placement reads the Placement of an add-on; nil where there is none.
+func (p *play) placement(addOn string) *clusterv1beta1.Placement {
+	var placement clusterv1beta1.Placement
+	if err := p.admin.Get(p.ctx, client.ObjectKey{Namespace: space, Name: addOn}, &placement); err != nil {
+		return nil
+	}
+	return &placement
+}
+
+// toggleSome takes several clusters out of an add-on and puts others back, within a second.
+func (p *play) toggleSome() {
+	addOn := p.addOn()
+	for range 2 + p.IntN(4) {
+		p.toggles(one{p.some().Name, addOn})
+		time.Sleep(time.Duration(p.Int64N(int64(200 * time.Millisecond))))
+	}
+}
