@@ -2,6 +2,7 @@ package placement
 
 import (
 	"context"
+	"fmt"
 	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,49 +23,68 @@ func (r *Reconciler) confirm(ctx context.Context, f facts, dropped []string) err
 	if len(dropped) == 0 {
 		return nil
 	}
-	key := client.ObjectKeyFromObject(f.placement)
-	placement := schema.GroupVersion(clusterv1beta1.GroupVersion).WithKind("Placement")
-	if err := r.confirmOne(ctx, placement, "placements", key, f.placement); err != nil {
+	key, placement := client.ObjectKeyFromObject(f.placement), &metav1.PartialObjectMetadata{}
+	placement.SetGroupVersionKind(schema.GroupVersion(clusterv1beta1.GroupVersion).WithKind("Placement"))
+	placement, err := reconcile.Get(ctx, r.Live, key, placement)
+	if err != nil {
 		return err
+	}
+	if placement == nil || !sameSpec(placement, f.placement) ||
+		placement.Annotations[clusterv1beta1.PlacementDisableAnnotation] == "true" {
+		return reconcile.Behind(clusterv1beta1.GroupName, "placements", key.String())
 	}
 	if f.placement.Spec.NumberOfClusters == nil {
 		return nil
 	}
-	known := make(map[string]*clusterv1.ManagedCluster, len(f.clusters))
-	for _, c := range f.clusters {
-		known[c.Name] = c
+	live, err := r.liveClusters(ctx, dropped)
+	if err != nil {
+		return err
 	}
-	for _, name := range dropped {
-		var cached client.Object
-		if c := known[name]; c != nil {
-			cached = c
+	for _, c := range f.clusters {
+		if one := live[c.Name]; one != nil && sameSpec(one, c) && maps.Equal(one.Labels, c.Labels) {
+			delete(live, c.Name)
 		}
-		kind := schema.GroupVersion(clusterv1.GroupVersion).WithKind("ManagedCluster")
-		if err := r.confirmOne(ctx, kind, "managedclusters", types.NamespacedName{Name: name}, cached); err != nil {
-			return err
+	}
+	for _, name := range dropped { // One that does not exist is in no cache, or will not be for long.
+		if live[name] != nil {
+			return reconcile.Behind(clusterv1.GroupName, "managedclusters", name)
 		}
 	}
 	return nil
 }
 
-// confirmOne compares an object, nil where it does not exist, with that of the API server, of which it reads metadata.
-func (r *Reconciler) confirmOne(
-	ctx context.Context, kind schema.GroupVersionKind, resource string, key types.NamespacedName, cached client.Object,
-) error {
-	into := &metav1.PartialObjectMetadata{}
-	into.SetGroupVersionKind(kind)
-	live, err := reconcile.Get(ctx, r.Live, key, into)
-	if err != nil {
-		return err
+// askedEach is how many clusters are asked for one by one; those of more are listed at once.
+const askedEach = 20
+
+// liveClusters returns the metadata of the clusters that the API server has, at least of those with some names.
+func (r *Reconciler) liveClusters(ctx context.Context, names []string) (map[string]*metav1.PartialObjectMetadata, error) {
+	live := map[string]*metav1.PartialObjectMetadata{}
+	kind := schema.GroupVersion(clusterv1.GroupVersion).WithKind("ManagedCluster")
+	if len(names) > askedEach {
+		var list metav1.PartialObjectMetadataList
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind("ManagedClusterList"))
+		if err := r.Live.List(ctx, &list); err != nil {
+			return nil, fmt.Errorf("listing the clusters, of which a Placement drops some: %w", err)
+		}
+		for i := range list.Items {
+			live[list.Items[i].Name] = &list.Items[i]
+		}
+		return live, nil
 	}
-	if (live == nil && cached == nil) || (live != nil && cached != nil && asKnown(live, cached)) {
-		return nil
+	for _, name := range names {
+		one := &metav1.PartialObjectMetadata{}
+		one.SetGroupVersionKind(kind)
+		one, err := reconcile.Get(ctx, r.Live, types.NamespacedName{Name: name}, one)
+		if err != nil {
+			return nil, err
+		}
+		live[name] = one
 	}
-	return reconcile.Behind(kind.Group, resource, key.String())
+	return live, nil
 }
 
-// asKnown reports whether two copies of an object have the same spec, labels and end.
-func asKnown(live *metav1.PartialObjectMetadata, cached client.Object) bool {
+// sameSpec reports whether two copies of an object have the same spec.
+func sameSpec(live *metav1.PartialObjectMetadata, cached client.Object) bool {
 	return live.UID == cached.GetUID() && live.Generation == cached.GetGeneration() &&
-		live.DeletionTimestamp.Equal(cached.GetDeletionTimestamp()) && maps.Equal(live.Labels, cached.GetLabels())
+		live.DeletionTimestamp.Equal(cached.GetDeletionTimestamp())
 }

@@ -20,8 +20,8 @@ import (
 // Shows: invariants/selected-stays
 func TestAPageDropsNoClusterByWhatOnlyTheCacheSays(t *testing.T) {
 	for sentence, tc := range map[string]struct {
-		// counted is set for a Placement with a number of clusters.
-		counted bool
+		// counted is set for a Placement with a number of clusters, many for one that drops most of a fleet.
+		counted, many bool
 		// live changes what the API server has and the cache does not.
 		live func(*clusterv1beta1.Placement, *clusterv1.ManagedCluster)
 		lost bool
@@ -32,6 +32,15 @@ func TestAPageDropsNoClusterByWhatOnlyTheCacheSays(t *testing.T) {
 		},
 		"the Placement was replaced": {
 			live: func(p *clusterv1beta1.Placement, _ *clusterv1.ManagedCluster) { p.UID = "other" }, lost: true,
+		},
+		"the Placement is scheduled by another program": {
+			live: func(p *clusterv1beta1.Placement, _ *clusterv1.ManagedCluster) {
+				p.Annotations = map[string]string{clusterv1beta1.PlacementDisableAnnotation: "true"}
+			},
+			lost: true,
+		},
+		"the Placement has more labels than the cache keeps": {
+			live: func(p *clusterv1beta1.Placement, _ *clusterv1.ManagedCluster) { p.Labels = wantedLabels() },
 		},
 		"the cluster has its label again, and installation asks for that": {
 			live: func(_ *clusterv1beta1.Placement, c *clusterv1.ManagedCluster) { c.Labels = wantedLabels() },
@@ -44,21 +53,36 @@ func TestAPageDropsNoClusterByWhatOnlyTheCacheSays(t *testing.T) {
 			counted: true,
 			live:    func(_ *clusterv1beta1.Placement, c *clusterv1.ManagedCluster) { c.Generation++ }, lost: true,
 		},
+		"one of many has its label again": {
+			counted: true, many: true, lost: true,
+			live: func(_ *clusterv1beta1.Placement, c *clusterv1.ManagedCluster) {
+				if c.Name == "c0001" {
+					c.Labels = wantedLabels()
+				}
+			},
+		},
+		"many are as known": {
+			counted: true, many: true, live: func(*clusterv1beta1.Placement, *clusterv1.ManagedCluster) {},
+		},
 		"the agent says something else of the cluster": {
 			counted: true,
 			live:    func(_ *clusterv1beta1.Placement, c *clusterv1.ManagedCluster) { c.Status.ClusterClaims = nil },
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			hub, r, key := hubOf(t, 3, interceptor.Funcs{})
+			selected, goes := 3, []string{"c0001"}
+			if tc.many {
+				selected, goes = askedEach+5, clusters(1, askedEach+3)
+			}
+			hub, r, key := hubOf(t, selected, interceptor.Funcs{})
 			edit(t, hub, key, &clusterv1beta1.Placement{}, func(p *clusterv1beta1.Placement) {
 				p.Spec.Predicates = []clusterv1beta1.ClusterPredicate{{}}
 				p.Spec.Predicates[0].RequiredClusterSelector.LabelSelector.MatchLabels = wantedLabels()
 				if tc.counted {
-					p.Spec.NumberOfClusters = new(int32(2))
+					p.Spec.NumberOfClusters = new(int32(selected - 1))
 				}
 			})
-			for _, name := range clusters(0, 3) {
+			for _, name := range clusters(0, selected) {
 				edit(t, hub, client.ObjectKey{Name: name}, &clusterv1.ManagedCluster{},
 					func(c *clusterv1.ManagedCluster) { c.Labels = wantedLabels() })
 			}
@@ -66,8 +90,10 @@ func TestAPageDropsNoClusterByWhatOnlyTheCacheSays(t *testing.T) {
 			passOf(t, r, key)
 			require.Contains(t, union(pagesOf(t, hub)), "c0001")
 
-			edit(t, hub, client.ObjectKey{Name: "c0001"}, &clusterv1.ManagedCluster{},
-				func(c *clusterv1.ManagedCluster) { c.Labels = nil })
+			for _, name := range goes {
+				edit(t, hub, client.ObjectKey{Name: name}, &clusterv1.ManagedCluster{},
+					func(c *clusterv1.ManagedCluster) { c.Labels = nil })
+			}
 			r.Live = ahead{hub, tc.live}
 			_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
 			require.NoError(t, err, "a lost race is not an error")
@@ -97,11 +123,28 @@ func (a ahead) Get(ctx context.Context, key client.ObjectKey, into client.Object
 		return err
 	}
 	a.change(placement, cluster)
-	metadata := metav1.ObjectMeta{
-		Name: object.GetName(), UID: object.GetUID(), Generation: object.GetGeneration(), Labels: object.GetLabels(),
-	}
-	into.(*metav1.PartialObjectMetadata).ObjectMeta = metadata //nolint:forcetypeassert // all that is asked for
+	into.(*metav1.PartialObjectMetadata).ObjectMeta = metaOf(object) //nolint:forcetypeassert // all that is asked for
 	return nil
+}
+
+// List lists the metadata of clusters.
+func (a ahead) List(ctx context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	var all clusterv1.ManagedClusterList
+	if err := a.Reader.List(ctx, &all); err != nil {
+		return err
+	}
+	list := into.(*metav1.PartialObjectMetadataList) //nolint:forcetypeassert // all that is asked for
+	for i := range all.Items {
+		a.change(&clusterv1beta1.Placement{}, &all.Items[i])
+		list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: metaOf(&all.Items[i])})
+	}
+	return nil
+}
+
+func metaOf(o client.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: o.GetName(), UID: o.GetUID(), Generation: o.GetGeneration(), Labels: o.GetLabels(), Annotations: o.GetAnnotations(),
+	}
 }
 
 // edit changes an object of a hub.

@@ -45,7 +45,7 @@ type plan struct {
 	dropped []string
 }
 
-// longPass is from how many slices that are written a pass may take long.
+// longPass is from how many slices that are written, or clusters that are dropped, a pass may take long.
 const longPass = 10
 
 // length is how long carrying the plan out may take.
@@ -56,7 +56,7 @@ func (p plan) length() reconcile.Length {
 			changed++
 		}
 	}
-	if changed >= longPass {
+	if max(changed, len(p.dropped)) >= longPass {
 		return reconcile.Long
 	}
 	return reconcile.Short

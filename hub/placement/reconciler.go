@@ -53,11 +53,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return reconcile.Retry(err).Settle(f.now)
 	}
 	p := decide(f, in)
-	if err := r.confirm(ctx, f, p.dropped); err != nil {
-		return reconcile.FromError(err).Settle(f.now)
-	}
 	if waits = !r.turns.Enter(req, p.length()); waits {
 		return ctrl.Result{}, nil // its turn comes with a request
+	}
+	if err := r.confirm(ctx, f, p.dropped); err != nil {
+		return reconcile.FromError(err).Settle(f.now)
 	}
 	all, more, failed := r.act(ctx, req.NamespacedName, p.layout.Slices)
 	before, after := f.placement, f.placement.DeepCopy()

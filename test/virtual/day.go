@@ -28,8 +28,8 @@ type play struct {
 	*World
 	*rand.Rand
 
-	seed uint64
-	end  time.Time
+	scheduler *scheduler
+	end       time.Time
 	// configured are the add-ons that were given a configuration of their own, in the order in which they were.
 	configured []one
 
@@ -49,8 +49,8 @@ type play struct {
 // was violated, and what is still different when the fleet had its time.
 func (w *World) Run(ctx context.Context, d Day) ([]string, error) {
 	p := &play{
-		World: w, Rand: rand.New(rand.NewPCG(d.Seed, 2026)), seed: d.Seed, images: map[string]string{},
-		withdrawn: map[string][]string{}, editing: make(chan struct{}, 1),
+		World: w, Rand: rand.New(rand.NewPCG(d.Seed, 2026)), images: map[string]string{},
+		withdrawn: map[string][]string{}, editing: make(chan struct{}, 1), scheduler: newScheduler(w, d.Seed),
 	}
 	if err := p.begin(); err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (p *play) begin() error {
 			return err
 		}
 	}
-	newScheduler(p.World, p.seed).start()
+	p.scheduler.start()
 	p.Start()
 	if err := p.until(30*time.Minute, func() ([]string, error) {
 		var clusters clusterv1.ManagedClusterList

@@ -43,6 +43,8 @@ func happenings() []happening {
 		{"cluster selected or not", 15, 15, (*play).toggle},
 		{"clusters selected or not at once", 5, 5, (*play).toggleSome},
 		{"other labels select", 5, 5, (*play).relabel},
+		{"a toleration is added", 2, 2, (*play).tolerate},
+		{"all clusters deselected, and taken back", 3, 3, (*play).takeBack},
 		{"placement replaced", 5, 5, (*play).replacePlacement},
 		{"add-on deleted by hand", 5, 5, (*play).deleteAddOn},
 		{"permission deleted by hand", 10, 10, (*play).deleteBinding},

@@ -1,7 +1,6 @@
 package virtual
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -28,6 +27,8 @@ type change struct {
 	do   func(p *play, o one, between func())
 	// before comes before it; nil means nothing.
 	before func(p *play, o one)
+	// keeps is set where a counted add-on stays on its clusters; otherwise the Placement may choose others.
+	keeps bool
 }
 
 func changes() []change {
@@ -35,8 +36,8 @@ func changes() []change {
 		{name: "a cluster is deselected and selected", do: (*play).flip},
 		{name: "a Placement is replaced", do: func(p *play, o one, between func()) { p.replacesPlacement(o.addOn, between) }},
 		{name: "a definition is replaced", do: (*play).redefine},
-		{name: "another label selects", do: (*play).selectOtherwise},
-		{name: "a cluster comes back", before: (*play).goAway, do: func(p *play, o one, between func()) {
+		{name: "another label selects", do: (*play).selectOtherwise, keeps: true},
+		{name: "a cluster comes back", keeps: true, before: (*play).goAway, do: func(p *play, o one, between func()) {
 			between()
 			p.byName[o.cluster].toHub.mend()
 		}},
@@ -48,9 +49,12 @@ func changes() []change {
 // by the lists with which it starts.
 func (p *play) fallBehind() {
 	o, kinds, all := one{p.some().Name, p.addOn()}, seen()[p.IntN(len(seen()))], changes()
+	if kindOf(o.addOn) == counted {
+		all = slices.DeleteFunc(all, func(c change) bool { return !c.keeps })
+	}
 	change, starts := all[p.IntN(len(all))], p.IntN(2) == 0
 	pause, before, after := p.between(time.Second, 10*time.Minute), p.between(0, 4*time.Second), p.between(0, 20*time.Second)
-	if !p.judge.want(o) || p.isWithdrawn(o.addOn) || kindOf(o.addOn) == counted {
+	if !p.judge.want(o) || p.isWithdrawn(o.addOn) {
 		return
 	}
 	p.options.Log.Info("the hub manager falls behind", "in", kinds, "change", change.name, "cluster", o.cluster, "addOn", o.addOn,
@@ -171,12 +175,17 @@ func (p *play) selectOtherwise(o one, between func()) {
 func (p *play) editPredicates(
 	addOn string, edit func([]clusterv1beta1.ClusterPredicate) []clusterv1beta1.ClusterPredicate,
 ) {
+	p.editSpec(addOn, func(spec *clusterv1beta1.PlacementSpec) { spec.Predicates = edit(spec.Predicates) })
+}
+
+// editSpec changes the spec of the Placement of an add-on.
+func (p *play) editSpec(addOn string, edit func(*clusterv1beta1.PlacementSpec)) {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		var placement clusterv1beta1.Placement
 		if err := p.admin.Get(p.ctx, client.ObjectKey{Namespace: space, Name: addOn}, &placement); err != nil {
-			return fmt.Errorf("reading the Placement: %w", err)
+			return client.IgnoreNotFound(err) // it is being replaced, by one that is as it was
 		}
-		placement.Spec.Predicates = edit(placement.Spec.Predicates)
+		edit(&placement.Spec)
 		return p.admin.Update(p.ctx, &placement)
 	})
 	if err != nil {
@@ -200,4 +209,49 @@ func (p *play) toggleSome() {
 		p.toggles(one{p.some().Name, addOn})
 		time.Sleep(time.Duration(p.Int64N(int64(200 * time.Millisecond))))
 	}
+}
+
+// tolerate adds a toleration to a Placement of another scheduler while a cluster is away, so that it keeps its add-on.
+// The scheduler does not run then.
+func (p *play) tolerate() {
+	o := one{p.some().Name, addOnName(int(foreign))}
+	if !p.judge.want(o) || p.isWithdrawn(o.addOn) {
+		return
+	}
+	p.goAway(o)
+	p.scheduler.hold(p.between(time.Second, away))
+	p.editSpec(o.addOn, func(spec *clusterv1beta1.PlacementSpec) { spec.Tolerations = toleratesAll() })
+	time.Sleep(p.between(time.Second, away))
+	p.byName[o.cluster].toHub.mend()
+	p.later(p.between(time.Minute, 20*time.Minute), func() {
+		p.editSpec(o.addOn, func(spec *clusterv1beta1.PlacementSpec) { spec.Tolerations = nil })
+	})
+}
+
+// takeBack deselects all clusters of an add-on by an edit of its Placement, and takes that back while the add-ons are
+// removed, for each of which the hub takes its time.
+func (p *play) takeBack() {
+	addOn := p.addOn()
+	if kindOf(addOn) == foreign || kindOf(addOn) == counted || p.isWithdrawn(addOn) {
+		return
+	}
+	var dropped []one
+	for _, c := range p.clusters {
+		if o := (one{c.Name, addOn}); p.judge.want(o) {
+			p.judge.wants(o, false)
+			dropped = append(dropped, o)
+		}
+	}
+	end := p.way.suffer(hangs(4*time.Second, concerns("managedclusteraddons", "delete")))
+	var before []clusterv1beta1.ClusterPredicate
+	p.editPredicates(addOn, func(all []clusterv1beta1.ClusterPredicate) []clusterv1beta1.ClusterPredicate {
+		before = all
+		return []clusterv1beta1.ClusterPredicate{labelled("nobody.example.com/has-it")}
+	})
+	time.Sleep(p.between(time.Second, 20*time.Second))
+	p.editPredicates(addOn, func([]clusterv1beta1.ClusterPredicate) []clusterv1beta1.ClusterPredicate { return before })
+	for _, o := range dropped {
+		p.judge.wants(o, true)
+	}
+	p.later(2*time.Minute, end)
 }

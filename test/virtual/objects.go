@@ -48,7 +48,7 @@ const (
 	// grouped add-ons go to the canaries first, then to groups of others, and have no toleration: a cluster that cannot be
 	// reached is not selected, and keeps what it has.
 	grouped
-	// foreign add-ons are scheduled by another program, in several PlacementDecisions.
+	// foreign add-ons are scheduled by another program, in several PlacementDecisions, and tolerate nothing at first.
 	foreign
 	// counted add-ons go to some of the clusters that people label, and stay there when there are more.
 	counted
@@ -159,6 +159,11 @@ func rolloutOf(k kind) clusterv1alpha1.RolloutStrategy {
 	}
 }
 
+// toleratesAll tolerates every taint.
+func toleratesAll() []clusterv1beta1.Toleration {
+	return []clusterv1beta1.Toleration{{Operator: clusterv1beta1.TolerationOpExists}}
+}
+
 // labelled selects clusters that have a label.
 func labelled(label string) clusterv1beta1.ClusterPredicate {
 	return clusterv1beta1.ClusterPredicate{RequiredClusterSelector: clusterv1beta1.ClusterSelector{
@@ -172,7 +177,7 @@ func placementOf(name string) *clusterv1beta1.Placement {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: space},
 		Spec: clusterv1beta1.PlacementSpec{
 			Predicates:  []clusterv1beta1.ClusterPredicate{labelled(labelOf(name))},
-			Tolerations: []clusterv1beta1.Toleration{{Operator: clusterv1beta1.TolerationOpExists}},
+			Tolerations: toleratesAll(),
 		},
 	}
 	switch kindOf(name) {
@@ -188,6 +193,7 @@ func placementOf(name string) *clusterv1beta1.Placement {
 			}},
 		}
 	case foreign:
+		p.Spec.Tolerations = nil
 		p.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup = intstr.FromInt32(pageOf)
 		p.Annotations = map[string]string{clusterv1beta1.PlacementDisableAnnotation: "true"}
 	case plain:

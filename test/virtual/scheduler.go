@@ -36,6 +36,15 @@ type scheduler struct {
 	mu     sync.Mutex
 	random *rand.Rand
 	wake   chan struct{}
+	// held is until when it does not run.
+	held time.Time
+}
+
+// hold ends the scheduler for a while.
+func (s *scheduler) hold(pause time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = time.Now().Add(pause)
 }
 
 func newScheduler(w *World, seed uint64) *scheduler {
@@ -71,6 +80,9 @@ func (s *scheduler) pause(ctx context.Context) (ended bool) {
 	if ended = s.random.IntN(40) == 0; ended {
 		took = time.Duration(s.random.Int64N(int64(away)))
 	}
+	if held := time.Until(s.held); held > took {
+		took, ended = held, true
+	}
 	s.mu.Unlock()
 	select {
 	case <-ctx.Done():
@@ -88,6 +100,7 @@ func (s *scheduler) run() {
 			return
 		case <-s.wake:
 		}
+		s.pause(s.ctx)
 		for i := range s.options.AddOns {
 			if name := addOnName(i); kindOf(name) == foreign {
 				if over, err := s.decide(s.ctx, name); err != nil || !over {
@@ -95,7 +108,6 @@ func (s *scheduler) run() {
 				}
 			}
 		}
-		s.pause(s.ctx)
 	}
 }
 
@@ -108,7 +120,7 @@ func (s *scheduler) decide(ctx context.Context, name string) (bool, error) {
 	if placement.DeletionTimestamp != nil {
 		return true, nil
 	}
-	selected, err := s.selected(ctx, name)
+	selected, err := s.selected(ctx, &placement)
 	if err != nil {
 		return false, err
 	}
@@ -154,15 +166,18 @@ func (s *scheduler) decide(ctx context.Context, name string) (bool, error) {
 	return true, s.admin.Status().Update(ctx, &placement)
 }
 
-// selected returns the clusters that have the label of an add-on, by name.
-func (s *scheduler) selected(ctx context.Context, addOn string) ([]string, error) {
+// selected returns the clusters that have the label of an add-on, by name. Those with a taint are left out where the
+// Placement tolerates none.
+func (s *scheduler) selected(ctx context.Context, placement *clusterv1beta1.Placement) ([]string, error) {
 	var clusters clusterv1.ManagedClusterList
-	if err := s.admin.List(ctx, &clusters, client.MatchingLabels{labelOf(addOn): "yes"}); err != nil {
-		return nil, fmt.Errorf("listing the clusters of %s: %w", addOn, err)
+	if err := s.admin.List(ctx, &clusters, client.MatchingLabels{labelOf(placement.Name): "yes"}); err != nil {
+		return nil, fmt.Errorf("listing the clusters of %s: %w", placement.Name, err)
 	}
 	var all []string
 	for i := range clusters.Items {
-		all = append(all, clusters.Items[i].Name)
+		if len(clusters.Items[i].Spec.Taints) == 0 || len(placement.Spec.Tolerations) > 0 {
+			all = append(all, clusters.Items[i].Name)
+		}
 	}
 	slices.Sort(all)
 	return all, nil
