@@ -18,6 +18,10 @@ import (
 // backPeriod is how long a cluster must be available again before decisions count that were made while it was not.
 const backPeriod = time.Minute
 
+// latePeriod is how long a cluster must be available again before a page counts that another scheduler wrote within
+// backPeriod of that: it may have begun to decide before, and have ended since.
+const latePeriod = 10 * time.Minute
+
 // absence is what this process saw of a cluster since it is unselected.
 type absence struct {
 	// number is that of the last note about the cluster.
@@ -99,9 +103,10 @@ func acceptedLately(c candidate, now time.Time) time.Time {
 // A cluster that is not available gets a taint, for which Placements drop it unless they tolerate it. It is not known
 // whether they would select it otherwise, so its add-ons stay. When it is available again, decisions that are older do
 // not count against it: the placement controller may be late, or down. edited reports whether a person edited the
-// placements, which counts as well.
+// placements, which counts as well. An add-on that is not older than the availability of its cluster was never there
+// during an absence.
 func reachable(
-	c *clusterv1.ManagedCluster, a absence, placements []*fleet.Decisions, edited bool, now time.Time,
+	c *clusterv1.ManagedCluster, a absence, created time.Time, placements []*fleet.Decisions, edited bool, now time.Time,
 ) (time.Time, error) {
 	if c == nil || !c.DeletionTimestamp.IsZero() {
 		return time.Time{}, nil
@@ -110,24 +115,9 @@ func reachable(
 		return time.Time{}, nil
 	}
 	if taint := healthTaint(c); taint != nil {
-		// A cluster that is available again keeps the taint for a moment, in which it may be decided about.
-		for _, d := range placements {
-			why := ""
-			switch {
-			case d.Placement == nil:
-			case isEarlier(d):
-				why = fmt.Sprintf("placement %s was edited and not decided since", d.Key)
-			case !tolerates(d.Placement.Spec.Tolerations, *taint, now):
-				why = fmt.Sprintf("placement %s does not tolerate taint %s", d.Key, taint.Key)
-			}
-			if why != "" {
-				return time.Time{}, fmt.Errorf("their clusters are not available, and %s; add-ons on a cluster that does not "+
-					"come back go with its ManagedCluster", why)
-			}
-		}
-		return time.Time{}, nil
+		return time.Time{}, minds(placements, *taint, now)
 	}
-	if !available(c) || a.dropped {
+	if !available(c) {
 		return time.Time{}, nil
 	}
 	var written time.Time
@@ -148,6 +138,14 @@ func reachable(
 	if old && own && a.noted.After(since) {
 		since = a.noted
 	}
+	early := !own && len(placements) > 0 && created.Add(backPeriod).Before(since) && written.Before(since.Add(backPeriod))
+	if until := since.Add(latePeriod); early && !old && now.Before(until) {
+		return until, fmt.Errorf("cluster %s was unavailable, and no placement was decided a minute after that, or later",
+			c.Name)
+	}
+	if a.dropped {
+		return time.Time{}, nil
+	}
 	if until := since.Add(backPeriod); now.Before(until) && (old || a.away) {
 		return until, fmt.Errorf("cluster %s was unavailable a moment ago", c.Name)
 	}
@@ -156,6 +154,26 @@ func reachable(
 			"should go, delete their ManagedClusterAddOns or edit a placement, such as %s", placements[0].Key)
 	}
 	return time.Time{}, nil
+}
+
+// minds returns why placements may have dropped a cluster for its taint. A cluster that is available again keeps it for
+// a moment, in which it may be decided about.
+func minds(placements []*fleet.Decisions, taint clusterv1.Taint, now time.Time) error {
+	for _, d := range placements {
+		why := ""
+		switch {
+		case d.Placement == nil:
+		case isEarlier(d):
+			why = fmt.Sprintf("placement %s was edited and not decided since", d.Key)
+		case !tolerates(d.Placement.Spec.Tolerations, taint, now):
+			why = fmt.Sprintf("placement %s does not tolerate taint %s", d.Key, taint.Key)
+		}
+		if why != "" {
+			return fmt.Errorf("their clusters are not available, and %s; add-ons on a cluster that does not come back go with "+
+				"its ManagedCluster", why)
+		}
+	}
+	return nil
 }
 
 // isEarlier reports whether another scheduler decided before people edited the Placement: a toleration that it has now

@@ -195,7 +195,11 @@ func (f fleetFacts) judge(c candidate) (wake time.Time, done bool, why error) {
 	if why != nil {
 		return wake, false, why
 	}
-	wake, why = reachable(c.managed, c.absence, f.placements, f.edited(), f.now)
+	var created time.Time
+	if c.addon != nil {
+		created = c.addon.GetCreationTimestamp().Time
+	}
+	wake, why = reachable(c.managed, c.absence, created, f.placements, f.edited(), f.now)
 	return wake, false, why
 }
 

@@ -383,6 +383,7 @@ func TestAClusterThatIsOnlyUnreachableKeepsItsAddOns(t *testing.T) {
 	}
 	going := clusterThat(unknown, long, reach)
 	going.DeletionTimestamp = new(metav1.NewTime(noon()))
+	justBack, dropped := clusterThat(yes, noon().Add(-20*time.Second)), absence{dropped: true}
 	tests := map[string]struct {
 		cluster *clusterv1.ManagedCluster
 		absence absence
@@ -405,7 +406,20 @@ func TestAClusterThatIsOnlyUnreachableKeepsItsAddOns(t *testing.T) {
 		"not when it is well":                           {clusterThat(yes, long), absence{}, false, decided("p").but(late), "", time.Time{}},
 		"a minute after it is back": {
 			clusterThat(yes, noon().Add(-20*time.Second)), absence{away: true, back: noon().Add(-10 * time.Second)}, false,
-			decided("p").but(written(noon())), "a moment ago", noon().Add(50 * time.Second),
+			decided("p").but(written(noon().Add(-minute))), "a moment ago", noon().Add(50 * time.Second),
+		},
+		"ten minutes after it is back when another scheduler wrote a page at once": {
+			justBack, absence{away: true, back: noon().Add(-10 * time.Second)}, false,
+			decided("p").but(written(noon())), "a minute after that, or later", noon().Add(10*minute - 10*time.Second),
+		},
+		"ten minutes after it is back when such a page dropped it": {
+			justBack, dropped, false, decided("p").but(written(noon())), "a minute after that, or later", noon().Add(10*minute - 20*time.Second),
+		},
+		"not when the page was written a minute after it came back": {
+			clusterThat(yes, noon().Add(-2*minute)), dropped, false, decided("p").but(written(noon())), "", time.Time{},
+		},
+		"not longer than ten minutes": {
+			clusterThat(yes, noon().Add(-11*minute)), absence{}, false, decided("p").but(written(noon().Add(-11 * minute))), "", time.Time{},
 		},
 		"not a minute after it is back and decided again": {
 			clusterThat(yes, noon().Add(-2*minute)), absence{away: true, back: noon().Add(-minute)}, false,
@@ -423,7 +437,7 @@ func TestAClusterThatIsOnlyUnreachableKeepsItsAddOns(t *testing.T) {
 	for sentence, tc := range tests {
 		t.Run(sentence, func(t *testing.T) {
 			tc.absence.available = (&memory{}).availableSince(tc.cluster)
-			wake, err := reachable(tc.cluster, tc.absence, []*fleet.Decisions{tc.s.known()}, tc.edited, noon())
+			wake, err := reachable(tc.cluster, tc.absence, long, []*fleet.Decisions{tc.s.known()}, tc.edited, noon())
 			assert.Equal(t, tc.wake, wake)
 			if tc.want == "" {
 				require.NoError(t, err)
@@ -432,7 +446,11 @@ func TestAClusterThatIsOnlyUnreachableKeepsItsAddOns(t *testing.T) {
 			require.ErrorContains(t, err, tc.want)
 		})
 	}
-	wake, err := reachable(clusterThat(yes, long), absence{}, nil, false, noon())
+	wake, err := reachable(justBack, dropped, noon().Add(-minute), []*fleet.Decisions{decided("p").but(written(noon())).known()},
+		false, noon())
+	require.NoError(t, err, "an add-on that was never there during an absence goes at once")
+	assert.Zero(t, wake)
+	wake, err = reachable(clusterThat(yes, long), absence{}, long, nil, false, noon())
 	require.NoError(t, err, "no placement is listed")
 	assert.Zero(t, wake)
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// confirm returns an error, which is a lost race, if a Placement that drops clusters is not the one that the API server
-// has: of a user who edits a Placement and then labels, a cache may show the labels first. Where a Placement has a
-// number of clusters, others take the place of those that are dropped, and keep it, so these are confirmed as well:
-// their labels and taints, for what an agent says of its cluster may change at any time.
+// confirm returns an error, which is a lost race, if a Placement that drops clusters, or one of these, is not the one
+// that the API server has: of a user who edits a Placement and labels, a cache may show either first, and who takes the
+// place of a cluster that is dropped may keep it. Labels and taints are compared, for what an agent says of its cluster
+// may change at any time.
 func (r *Reconciler) confirm(ctx context.Context, f facts, dropped []string) error {
 	if len(dropped) == 0 {
 		return nil
@@ -32,9 +32,6 @@ func (r *Reconciler) confirm(ctx context.Context, f facts, dropped []string) err
 	if placement == nil || !sameSpec(placement, f.placement) ||
 		placement.Annotations[clusterv1beta1.PlacementDisableAnnotation] == "true" {
 		return reconcile.Behind(clusterv1beta1.GroupName, "placements", key.String())
-	}
-	if f.placement.Spec.NumberOfClusters == nil {
-		return nil
 	}
 	live, err := r.liveClusters(ctx, dropped)
 	if err != nil {

@@ -14,6 +14,8 @@
 //   - judge.go watches the API servers and knows what must never happen; calm.go compares everything when all is quiet,
 //     and quiet.go then looks for writes that nothing asks for.
 //   - day.go draws what happens in a day, of which happenings.go and happenings_hub.go have the kinds.
+//     happenings_behind.go shows the hub manager single kinds as they were in the middle of a change, while it runs or
+//     when it starts.
 //   - works.go plays a day of works that people write: each cluster plays scenarios one after the other (scenarios.go
 //     and the files beside it). member.go has clusters with hosted agents, two hubs, and other settings, userworks.go
 //     the works and a model of what must be on a cluster, faults.go what API servers and proxies do wrong, and

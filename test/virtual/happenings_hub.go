@@ -224,7 +224,9 @@ func (p *play) editPlacement() {
 	if err := p.admin.Get(p.ctx, client.ObjectKey{Namespace: space, Name: addOn}, &placement); err != nil {
 		return
 	}
-	placement.Status.NumberOfSelectedClusters = 0
+	if placement.Status.NumberOfSelectedClusters = 0; placement.Status.Conditions == nil {
+		placement.Status.Conditions = []metav1.Condition{} // nobody has decided it yet, and null is not valid
+	}
 	placement.Status.DecisionGroups = []clusterv1beta1.DecisionGroupStatus{}
 	if err := p.admin.Status().Update(p.ctx, &placement); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 		p.judge.violated("changing the status of Placement %s: %v", addOn, err)

@@ -288,6 +288,9 @@ func (j *judge) addOn(kind watch.EventType, a *addonv1alpha1.ManagedClusterAddOn
 			j.going[o], j.goingSince[o] = true, time.Now()
 		}
 		j.counts["add-ons removed"]++
+		if !j.isWanted(o) {
+			j.unwanted[o] = time.Now() // Another scheduler takes its time for what people took away.
+		}
 		// What our placement decides is confirmed by the API server, whatever the hub manager sees.
 		if j.isWanted(o) && (kindOf(o.addOn) != foreign || !j.unseen(o)) {
 			j.tell("selected-stays: the add-on %s of %s is being deleted; it has been selected since %s",
