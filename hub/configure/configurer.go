@@ -2,6 +2,7 @@ package configure
 
 import (
 	"context"
+	"errors"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -63,15 +64,15 @@ func (r reading) Configure(
 func (c *Configurer) configure(
 	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, stores bool,
 ) (addon.Configuration, error) {
+	var lost error
 	if stores {
-		if err := c.Store.Restore(ctx, addOn.Name, chosen(addOn.Status.ConfigReferences)); err != nil {
-			return addon.Configuration{}, err
-		}
+		lost = c.Store.Restore(ctx, addOn.Name, chosen(addOn.Status.ConfigReferences))
 	}
 	f, err := c.observe(ctx, addOn, stores)
 	if err != nil {
-		return addon.Configuration{}, err
+		return addon.Configuration{}, errors.Join(err, lost)
 	}
+	f.storeErr = errors.Join(f.storeErr, lost)
 	if f.cma == nil {
 		return c.orphaned(ctx, addOn)
 	}

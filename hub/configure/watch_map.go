@@ -99,8 +99,9 @@ func (c *Configurer) addOnsNaming(ctx context.Context, key string) []ctrl.Reques
 	return requests
 }
 
-// storesAgain enqueues an add-on that runs with a stored content that was deleted, or goes with it: its pass stores it
-// again. All others that run with it need no pass, and none does when the hub manager deleted it because nothing uses it.
+// storesAgain enqueues an add-on that runs with a stored content that was deleted: its pass stores it again. All others
+// that run with it need no pass, and none does when the hub manager deleted it because nothing uses it. Where all are
+// being deleted, each gets a pass: there is none for one whose cluster is gone.
 func (c *Configurer) storesAgain(ctx context.Context, e event.DeleteEvent, q queue) {
 	c.Store.Deleted(e.Object)
 	content, err := addonconfig.KeptBy(e.Object)
@@ -108,7 +109,9 @@ func (c *Configurer) storesAgain(ctx context.Context, e event.DeleteEvent, q que
 		log.FromContext(ctx).Info("a stored content was deleted that does not say of what it was", "cause", err.Error())
 		return
 	}
+	stays := map[types.NamespacedName]bool{}
 	uses := func(addOn *addonv1beta1.ManagedClusterAddOn) bool {
+		stays[client.ObjectKeyFromObject(addOn)] = addOn.DeletionTimestamp.IsZero()
 		return slices.Contains(chosen(addOn.Status.ConfigReferences), content)
 	}
 	named := client.MatchingFields{addonapi.IndexName: addonconfig.AddOnOf(e.Object)}
@@ -119,7 +122,12 @@ func (c *Configurer) storesAgain(ctx context.Context, e event.DeleteEvent, q que
 	if revision, is := e.Object.(*appsv1.ControllerRevision); is {
 		c.Store.Lost(revision)
 	}
-	q.Add(using[0])
+	if i := slices.IndexFunc(using, func(r ctrl.Request) bool { return stays[r.NamespacedName] }); i >= 0 {
+		using = using[i : i+1]
+	}
+	for _, request := range using {
+		q.Add(request)
+	}
 }
 
 // addOnsOfDecision enqueues the add-ons of the clusters that a PlacementDecision adds or drops. Of those that it drops,

@@ -260,16 +260,18 @@ func (s *Store) kept(ctx context.Context, name string) (*unstructured.Unstructur
 	if err != nil {
 		return nil, err
 	}
-	if revision == nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.contents, name) // A person may have deleted it.
-		return nil, nil
-	}
 	s.mu.Lock()
-	delete(s.created, name) // From here on the cache shows whether it exists.
+	if revision != nil {
+		delete(s.created, name) // From here on the cache shows whether it exists.
+		delete(s.lost, name)
+	} else if revision = s.lost[name]; revision == nil {
+		delete(s.contents, name) // A person may have deleted it.
+	}
 	entry, known := s.contents[name]
 	s.mu.Unlock()
+	if revision == nil {
+		return nil, nil
+	}
 	if known && entry.uid == revision.UID {
 		return entry.object, nil
 	}
@@ -325,12 +327,7 @@ func (s *Store) Keep(ctx context.Context, addOn string, c Chosen) error {
 	if err := s.Client.Create(ctx, revision); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("storing the content of %s in namespace %s: %w", Describe(c.Config()), s.Home, err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.created == nil {
-		s.created = map[string]bool{}
-	}
-	s.created[name] = true
+	s.note(name)
 	return nil
 }
 
@@ -381,13 +378,22 @@ func (s *Store) Deleted(revision client.Object) {
 	delete(s.contents, revision.GetName())
 }
 
-// Lost notes a ControllerRevision that is gone and that add-ons run with: Restore stores it again. Its configuration may
-// have another content by now, or be gone, too.
+// maxLost is how many bytes of lost contents are kept at most; the next one replaces another.
+const maxLost = 16 << 20
+
+// Lost notes a ControllerRevision that is gone and that add-ons run with: they do so further on, and Restore stores it
+// again. Its configuration may have another content by now, or be gone, too.
 func (s *Store) Lost(revision *appsv1.ControllerRevision) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lost == nil {
 		s.lost = map[string]*appsv1.ControllerRevision{}
+	}
+	bytes := len(revision.Data.Raw)
+	for name, other := range s.lost {
+		if bytes += len(other.Data.Raw); bytes > maxLost {
+			delete(s.lost, name)
+		}
 	}
 	s.lost[revision.Name] = revision
 }
@@ -395,27 +401,62 @@ func (s *Store) Lost(revision *appsv1.ControllerRevision) {
 // Restore stores those of the contents of an add-on again that were lost.
 func (s *Store) Restore(ctx context.Context, addOn string, contents []Chosen) error {
 	for _, c := range contents {
-		name := revisionName(addOn, c)
-		s.mu.Lock()
-		lost := s.lost[name]
-		s.mu.Unlock()
-		if lost == nil {
-			continue
+		if name := revisionName(addOn, c); s.lostOf(name) != nil {
+			if err := s.restore(ctx, name); err != nil {
+				return fmt.Errorf("storing the content of %s in namespace %s again: %w", Describe(c.Config()), s.Home, err)
+			}
 		}
-		again := &appsv1.ControllerRevision{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: lost.Namespace, Name: lost.Name, Labels: lost.Labels, Annotations: lost.Annotations,
-			},
-			Data: lost.Data, Revision: lost.Revision,
-		}
-		if err := s.Client.Create(ctx, again); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("storing the content of %s in namespace %s again: %w", Describe(c.Config()), lost.Namespace, err)
-		}
-		s.mu.Lock()
-		delete(s.lost, name)
-		s.mu.Unlock()
 	}
 	return nil
+}
+
+// lostOf returns a ControllerRevision that was lost and is not stored again.
+func (s *Store) lostOf(name string) *appsv1.ControllerRevision {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.created[name] {
+		return nil
+	}
+	return s.lost[name]
+}
+
+// restore creates a ControllerRevision that was lost. What is there without the labels by which the cache knows it is
+// replaced.
+func (s *Store) restore(ctx context.Context, name string) error {
+	leave, err := s.keeping.Enter(ctx, "store "+name)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	lost := s.lostOf(name)
+	if lost == nil {
+		return nil
+	}
+	again := &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: lost.Namespace, Name: lost.Name, Labels: lost.Labels, Annotations: lost.Annotations,
+		},
+		Data: lost.Data, Revision: lost.Revision,
+	}
+	if err = s.Client.Create(ctx, again.DeepCopy()); apierrors.IsAlreadyExists(err) {
+		if err = client.IgnoreNotFound(s.Client.Delete(ctx, again)); err == nil {
+			err = s.Client.Create(ctx, again)
+		}
+	}
+	if err == nil {
+		s.note(name)
+	}
+	return err
+}
+
+// note notes that this process created a ControllerRevision, which the cache does not have yet.
+func (s *Store) note(created string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.created == nil {
+		s.created = map[string]bool{}
+	}
+	s.created[created] = true
 }
 
 // Content is a configuration with its content.

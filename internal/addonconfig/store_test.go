@@ -48,6 +48,18 @@ func TestAStoredContentThatSomebodyDeletesIsStoredAgain(t *testing.T) {
 	assert.Len(t, stored(), 1, "a person tidied up")
 }
 
+func TestContentsThatAreLostTakeLittleMemory(t *testing.T) {
+	s := &Store{Home: "home"}
+	for i := range 100 {
+		s.Lost(&appsv1.ControllerRevision{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "home", Name: fmt.Sprintf("hello-%d", i)},
+			Data:       runtime.RawExtension{Raw: make([]byte, 1<<20)},
+		})
+	}
+	assert.LessOrEqual(t, len(s.lost), maxLost>>20)
+	assert.Contains(t, s.lost, "hello-99")
+}
+
 // A cache has configurations packed. All that a reader gets unpacks to its content.
 func TestWhatIsReadFromACacheHasItsContent(t *testing.T) {
 	for _, packed := range []bool{true, false} {

@@ -1,0 +1,256 @@
+package configure
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
+)
+
+// storing is a hub with an add-on on clusters that runs with the stored content of its own configuration.
+type storing struct {
+	*testing.T
+	client.WithWatch
+
+	c       *Configurer
+	config  addonv1beta1.AddOnConfig
+	refused error
+}
+
+func newStoring(t *testing.T) *storing {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, addonv1beta1.Install(scheme))
+	require.NoError(t, appsv1.AddToScheme(scheme))
+	s := &storing{T: t, config: fixture.DeploymentConfig("own")}
+	own := &addonv1beta1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "own"}}
+	s.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithObjects(own,
+		&addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "hello"}}).
+		WithIndex(&addonv1beta1.ManagedClusterAddOn{}, addonapi.IndexName, func(o client.Object) []string { return []string{o.GetName()} }).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+				if _, is := o.(*appsv1.ControllerRevision); is && s.refused != nil {
+					return s.refused
+				}
+				return c.Create(ctx, o, options...)
+			},
+		}).Build()
+	s.c = &Configurer{
+		AddOns: addonapi.Client{Client: s, Wire: addonapi.WireBeta}, Client: s,
+		Store: &addonconfig.Store{Client: s, Home: "home"},
+	}
+	return s
+}
+
+// level changes the content of the configuration and returns its hash.
+func (s *storing) level(value string) string {
+	s.Helper()
+	var own addonv1beta1.AddOnDeploymentConfig
+	require.NoError(s, s.Get(s.Context(), client.ObjectKey{Namespace: "ns", Name: "own"}, &own))
+	own.Spec.CustomizedVariables = []addonv1beta1.CustomizedVariable{{Name: "LEVEL", Value: value}}
+	require.NoError(s, s.Update(s.Context(), &own))
+	states, err := s.c.Store.States(s.Context(), s.config)
+	require.NoError(s, err)
+	return states[s.config].Hash
+}
+
+// prunes deletes the configuration.
+func (s *storing) prunes() {
+	s.Helper()
+	require.NoError(s, s.Delete(s.Context(), &addonv1beta1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "own"}}))
+}
+
+// runs creates an add-on that runs with a content, and stores that.
+func (s *storing) runs(cluster, hash string) *addonv1beta1.ManagedClusterAddOn {
+	s.Helper()
+	addOn := fixture.AddOn(cluster, fixture.Has(s.config, hash))
+	addOn.Spec.Configs = []addonv1beta1.AddOnConfig{s.config}
+	require.NoError(s, s.Create(s.Context(), addOn.DeepCopy()))
+	_, err := s.c.Configure(s.Context(), addOn)
+	require.NoError(s, err)
+	return addOn
+}
+
+// stored returns what is stored.
+func (s *storing) stored() []appsv1.ControllerRevision {
+	s.Helper()
+	var all appsv1.ControllerRevisionList
+	require.NoError(s, s.List(s.Context(), &all))
+	return all.Items
+}
+
+// deletes deletes a stored content, as a person does it, and returns who has a pass because of that.
+func (s *storing) deletes(revision appsv1.ControllerRevision) []string {
+	s.Helper()
+	require.NoError(s, s.Delete(s.Context(), revision.DeepCopy()))
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
+	defer q.ShutDown()
+	s.c.storesAgain(s.Context(), event.DeleteEvent{Object: revision.DeepCopy()}, q)
+	var clusters []string
+	for q.Len() > 0 {
+		request, _ := q.Get()
+		clusters = append(clusters, request.Namespace)
+	}
+	return clusters
+}
+
+// A cluster waits for its turn with a content that its configuration does not have any more.
+//
+// Shows: hub/stored-again
+func TestAnEarlierContentThatAUserDeletesIsStoredAgain(t *testing.T) {
+	for sentence, goes := range map[string]bool{"the add-on runs with it": false, "the add-on goes with it": true} {
+		t.Run(sentence, func(t *testing.T) {
+			s := newStoring(t)
+			addOn := s.runs("c1", s.level("one"))
+			before := s.stored()[0]
+			s.prunes()
+			require.Equal(t, []string{"c1"}, s.deletes(before))
+			if goes {
+				addOn.DeletionTimestamp = new(metav1.NewTime(fixture.Noon()))
+			}
+			_, err := s.c.Configure(t.Context(), addOn)
+			require.NoError(t, err)
+			require.Len(t, s.stored(), 1)
+			assert.Equal(t, before.Name, s.stored()[0].Name)
+			assert.Equal(t, before.Data.Raw, s.stored()[0].Data.Raw)
+			assert.Equal(t, before.Annotations, s.stored()[0].Annotations)
+		})
+	}
+}
+
+// A quota or a policy refuses ControllerRevisions in the namespace of the hub manager.
+func TestAContentThatCannotBeStoredAgainIsTold(t *testing.T) {
+	for sentence, tc := range map[string]struct{ lost bool }{
+		"it was never stored":                    {},
+		"it was stored, and a user deleted it": {lost: true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			s := newStoring(t)
+			addOn := s.runs("c1", s.level("one"))
+			if tc.lost {
+				require.Equal(t, []string{"c1"}, s.deletes(s.stored()[0]))
+			} else {
+				one := s.stored()[0]
+				require.NoError(t, s.Delete(t.Context(), &one))
+				s.c.Store.Deleted(&one)
+			}
+			s.refused = apierrors.NewForbidden(schema.GroupResource{Resource: "controllerrevisions"}, "x", errors.New("exceeded quota"))
+			result, err := s.c.Configure(t.Context(), addOn)
+			require.NoError(t, err, "the add-on is told, and keeps running with the present content")
+			require.NoError(t, result.Err)
+			require.NotNil(t, result.Record)
+			after := addOn.DeepCopy()
+			result.Record(after, addon.Progress{Now: fixture.Noon()})
+			configured := meta.FindStatusCondition(after.Status.Conditions, "Configured")
+			require.NotNil(t, configured)
+			assert.Contains(t, configured.Message, "exceeded quota")
+		})
+	}
+}
+
+// The first add-on in the order of the cache is being deleted, a finalizer of others keeps it, and its cluster is gone:
+// the deployer asks no Configurer about it.
+func TestAnAddOnThatStaysStoresAgainWhatOneThatGoesMayNot(t *testing.T) {
+	s := newStoring(t)
+	hash := s.level("one")
+	s.runs("c1", hash)
+	s.runs("c2", hash)
+	var first addonv1beta1.ManagedClusterAddOn
+	require.NoError(t, s.Get(t.Context(), client.ObjectKey{Namespace: "c1", Name: "hello"}, &first))
+	first.Finalizers = []string{"example.com/others"}
+	require.NoError(t, s.Update(t.Context(), &first))
+	require.NoError(t, s.Delete(t.Context(), &first))
+	s.level("two")
+	assert.Contains(t, s.deletes(s.stored()[0]), "c2", "c1 has no pass that stores anything")
+}
+
+// A cache shows what was stored a moment after that, and nothing watches for contents that come.
+func TestAPassGoesOnWithTheContentThatItStoresAgain(t *testing.T) {
+	s := newStoring(t)
+	addOn := s.runs("c1", s.level("one"))
+	s.prunes() // as by kubectl delete -k: the add-on goes with its configuration
+	one := s.stored()[0]
+	for _, revision := range s.stored() {
+		if revision.CreationTimestamp.Before(&one.CreationTimestamp) {
+			one = revision
+		}
+	}
+	require.Equal(t, []string{"c1"}, s.deletes(one))
+	addOn.DeletionTimestamp = new(metav1.NewTime(fixture.Noon())) // and its pre-delete hook has to be rendered
+	behind := interceptor.NewClient(s.WithWatch, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if _, is := o.(*appsv1.ControllerRevision); is && key.Name == one.Name {
+				return apierrors.NewNotFound(schema.GroupResource{Resource: "controllerrevisions"}, key.Name)
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	})
+	s.c.Store.Client = behind
+	result, err := s.c.Configure(t.Context(), addOn)
+	require.NoError(t, err)
+	require.Contains(t, func() []string {
+		var all []string
+		for _, revision := range s.stored() {
+			all = append(all, revision.Name)
+		}
+		return all
+	}(), one.Name, "it is stored again")
+	s.c.Store.Client = s.WithWatch // the cache has it now: no event of the add-on comes
+	if addon.IsNotReady(result.Err) {
+		assert.False(t, result.Recheck.IsZero(), "nobody looks again, although %v", result.Err)
+	}
+}
+
+// A tool takes the labels of a stored content away, by which the cache selects.
+func TestAContentWhoseLabelsAreTakenAwayIsReplaced(t *testing.T) {
+	s := newStoring(t)
+	addOn := s.runs("c1", s.level("one"))
+	one := s.stored()[0]
+	s.prunes()
+	was := one.DeepCopy()
+	one.Labels = nil
+	require.NoError(t, s.Update(t.Context(), &one))
+	s.c.Store.Client = interceptor.NewClient(s.WithWatch, interceptor.Funcs{ // as the cache selects
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			err := c.Get(ctx, key, o, opts...)
+			if revision, is := o.(*appsv1.ControllerRevision); is && err == nil && len(revision.Labels) == 0 {
+				return apierrors.NewNotFound(schema.GroupResource{Resource: "controllerrevisions"}, key.Name)
+			}
+			return err
+		},
+	})
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
+	defer q.ShutDown()
+	s.c.storesAgain(t.Context(), event.DeleteEvent{Object: was}, q)
+	require.Equal(t, 1, q.Len())
+	addOn.DeletionTimestamp = new(metav1.NewTime(fixture.Noon()))
+	var result addon.Configuration
+	for range 3 {
+		var err error
+		result, err = s.c.Configure(t.Context(), addOn)
+		require.NoError(t, err)
+	}
+	require.NoError(t, result.Err)
+	require.Len(t, s.stored(), 1)
+	assert.Equal(t, was.Labels, s.stored()[0].Labels)
+}
