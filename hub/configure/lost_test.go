@@ -141,7 +141,7 @@ func TestAnEarlierContentThatAUserDeletesIsStoredAgain(t *testing.T) {
 // A quota or a policy refuses ControllerRevisions in the namespace of the hub manager.
 func TestAContentThatCannotBeStoredAgainIsTold(t *testing.T) {
 	for sentence, tc := range map[string]struct{ lost bool }{
-		"it was never stored":                    {},
+		"it was never stored":                  {},
 		"it was stored, and a user deleted it": {lost: true},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 )
 
 // Passes knows which Placements the placement controller of this process has decided since anything changed that they
@@ -15,6 +16,8 @@ import (
 type Passes struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]passes
+	// seen are the versions of the clusters that were looked at last.
+	seen map[string]string
 }
 
 // passes count what a Placement waits for, and how much of that was looked at by a pass that came to its end.
@@ -34,6 +37,33 @@ const (
 	// NoCluster is what changes nothing that is decided: a PlacementDecision was written.
 	NoCluster = ""
 )
+
+// See notes that the Placements that a change of a cluster concerns were asked for, newer being nil for one that is gone:
+// a cache has a version of a cluster before that is told to anybody.
+func (p *Passes) See(cluster string, newer *clusterv1.ManagedCluster) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.seen == nil {
+		p.seen = map[string]string{}
+	}
+	if delete(p.seen, cluster); newer != nil {
+		p.seen[cluster] = newer.ResourceVersion
+	}
+}
+
+// Saw reports whether See was told of the version of a cluster, nil for one that does not exist. It was where nothing is
+// noted.
+func (p *Passes) Saw(cluster *clusterv1.ManagedCluster) bool {
+	if p == nil || cluster == nil {
+		return true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.seen == nil || p.seen[cluster.Name] == cluster.ResourceVersion
+}
 
 // Ask notes that a Placement may have to be decided again, because a cluster changed, or EachCluster, or NoCluster.
 func (p *Passes) Ask(key types.NamespacedName, cluster string, now time.Time) {

@@ -53,12 +53,12 @@ func (r *Reconciler) remove(ctx context.Context, f fleetFacts, p removals) error
 	group.SetLimit(max(1, r.Workers))
 	for i, c := range p.remove {
 		group.Go(func() error {
-			var err error
-			if i > 0 { // The first ones were confirmed a moment ago.
+			err := r.confirmCluster(ctx, c)
+			if err == nil && i > 0 { // The first ones were confirmed a moment ago.
 				err = r.still(ctx, f)
 			}
 			if err == nil {
-				err = r.confirmCluster(ctx, c)
+				err = r.looked(f, c)
 			}
 			if err == nil {
 				err = client.IgnoreNotFound(r.AddOns.DeleteWireAddOn(ctx, c.addon))

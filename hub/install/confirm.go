@@ -9,6 +9,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -48,16 +49,35 @@ func (r *Reconciler) confirm(ctx context.Context, f fleetFacts, p removals) erro
 	return nil
 }
 
-// still returns an error if the cache has other decisions by now than those from which removals follow: removing
+// still returns an error if the definition or the decisions from which removals follow are others by now: removing
 // add-ons from thousands of clusters takes minutes, in which a user may take back what dropped them.
 func (r *Reconciler) still(ctx context.Context, f fleetFacts) error {
+	cma, err := r.AddOns.PeekClusterManagementAddOn(ctx, f.cma.GetName())
+	if err != nil {
+		return err
+	}
+	if cma == nil || !sameScope(f.cma, cma) {
+		return behindDefinition(f.cma.GetName())
+	}
 	for _, d := range f.placements {
 		now, err := r.Placements.Decisions(ctx, d.Key)
 		if err != nil {
 			return err
 		}
 		if now != d {
-			return reconcile.Behind(clusterv1.GroupName, "placements", d.Key.String())
+			return behindPlacement(d)
+		}
+	}
+	return nil
+}
+
+// looked returns an error if our placement has not looked at a change of the cluster from which an add-on is removed, or
+// of what concerns all of them, or was not even told.
+func (r *Reconciler) looked(f fleetFacts, c candidate) error {
+	for _, d := range f.placements {
+		undecided, is := r.Placements.Passes.Undecided(d.Key)
+		if d.Own && ((is && f.holds(c, undecided)) || !r.Placements.Passes.Saw(c.managed)) {
+			return behindPlacement(d)
 		}
 	}
 	return nil
@@ -83,4 +103,8 @@ func same(a, b *clusterv1.ManagedCluster) bool {
 
 func behindDefinition(name string) error {
 	return reconcile.Behind(addonv1beta1.GroupName, "clustermanagementaddons", name)
+}
+
+func behindPlacement(d *fleet.Decisions) error {
+	return reconcile.Behind(clusterv1.GroupName, "placements", d.Key.String())
 }

@@ -212,9 +212,13 @@ func (f fleetFacts) holds(c candidate, u fleet.Undecided) bool {
 
 // guard decides which of the add-ons that are surely unselected are removed, and which are held.
 func (f fleetFacts) guard(r *removals, sure []candidate) {
-	counted := slices.DeleteFunc(slices.Clone(sure), func(c candidate) bool { return !c.counts() })
+	explained, until := f.explained(), f.intentSince.Add(removalPeriod)
+	counted := slices.DeleteFunc(slices.Clone(sure), func(c candidate) bool {
+		// An edit explains what it drops: one whose removals do not come to an end explains no later ones.
+		return !c.counts() || (explained && !c.absence.noted.After(until))
+	})
 	r.remove = sure
-	if f.limit.Percent == 0 || len(counted) == 0 || f.explained() {
+	if f.limit.Percent == 0 || len(counted) == 0 {
 		return
 	}
 	r.unexplained = true

@@ -77,9 +77,9 @@ func (m *memory) see(was, is *clusterv1.ManagedCluster, now time.Time) {
 	}
 }
 
-// wasTainted reports whether a cluster was available and had a taint that said otherwise.
+// wasTainted reports whether a cluster had a taint that said that it is not available.
 func wasTainted(was *clusterv1.ManagedCluster) bool {
-	return was != nil && available(was) && !well(was)
+	return was != nil && healthTaint(was) != nil
 }
 
 // missed notes that a cluster was away while nobody watched, and is back: decisions may have dropped it because of

@@ -3,22 +3,28 @@ package placement
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
+	"slices"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// confirm returns an error, which is a lost race, if a Placement that drops clusters, or one of these, is not the one
-// that the API server has: of a user who edits a Placement and labels, a cache may show either first, and who takes the
-// place of a cluster that is dropped may keep it. Labels and taints are compared, for what an agent says of its cluster
-// may change at any time.
+// confirm returns an error, which is a lost race, if a Placement that drops clusters, one of these, or a set or binding
+// is not the one that the API server has: of a user who edits a Placement and labels, a cache may show either first, and
+// who takes the place of a cluster that is dropped may keep it. Labels and taints are compared, for what an agent says of
+// its cluster may change at any time.
 func (r *Reconciler) confirm(ctx context.Context, f facts, dropped []string) error {
 	if len(dropped) == 0 {
 		return nil
@@ -26,12 +32,19 @@ func (r *Reconciler) confirm(ctx context.Context, f facts, dropped []string) err
 	key, placement := client.ObjectKeyFromObject(f.placement), &metav1.PartialObjectMetadata{}
 	placement.SetGroupVersionKind(schema.GroupVersion(clusterv1beta1.GroupVersion).WithKind("Placement"))
 	placement, err := reconcile.Get(ctx, r.Live, key, placement)
+	if apierrors.IsForbidden(err) {
+		return nil // The rights of an earlier version do not let us ask; removals ask, too.
+	}
 	if err != nil {
 		return err
 	}
-	if placement == nil || !sameSpec(placement, f.placement) ||
-		placement.Annotations[clusterv1beta1.PlacementDisableAnnotation] == "true" {
+	const foreign, unbound = clusterv1beta1.PlacementDisableAnnotation, names.AnnotationSetBindings
+	if placement == nil || !sameSpec(placement, f.placement) || placement.Annotations[foreign] == "true" ||
+		placement.Annotations[unbound] != f.placement.Annotations[unbound] {
 		return reconcile.Behind(clusterv1beta1.GroupName, "placements", key.String())
+	}
+	if err := r.confirmSets(ctx, f); err != nil {
+		return err
 	}
 	live, err := r.liveClusters(ctx, dropped)
 	if err != nil {
@@ -48,6 +61,43 @@ func (r *Reconciler) confirm(ctx context.Context, f facts, dropped []string) err
 		}
 	}
 	return nil
+}
+
+// confirmSets compares the bindings of the namespace and the sets.
+func (r *Reconciler) confirmSets(ctx context.Context, f facts) error {
+	version := schema.GroupVersion(clusterv1beta2.GroupVersion)
+	for kind, cached := range map[string][]client.Object{
+		"ManagedClusterSetBinding": objects(slices.Values(f.bindings)), "ManagedClusterSet": objects(maps.Values(f.sets)),
+	} {
+		var live metav1.PartialObjectMetadataList
+		live.SetGroupVersionKind(version.WithKind(kind + "List"))
+		var in []client.ListOption
+		if kind == "ManagedClusterSetBinding" {
+			in = append(in, client.InNamespace(f.placement.Namespace))
+		}
+		if err := r.Live.List(ctx, &live, in...); err != nil {
+			return fmt.Errorf("listing what a Placement that drops clusters selects from: %w", err)
+		}
+		same := len(live.Items) == len(cached)
+		for _, one := range cached {
+			same = same && slices.ContainsFunc(live.Items, func(o metav1.PartialObjectMetadata) bool {
+				return o.Name == one.GetName() && sameSpec(&o, one)
+			})
+		}
+		if !same {
+			return reconcile.Behind(clusterv1beta2.GroupName, strings.ToLower(kind)+"s", f.placement.Namespace)
+		}
+	}
+	return nil
+}
+
+// objects returns objects as such.
+func objects[T client.Object](all iter.Seq[T]) []client.Object {
+	var list []client.Object
+	for o := range all {
+		list = append(list, o)
+	}
+	return list
 }
 
 // askedEach is how many clusters are asked for one by one; those of more are listed at once.

@@ -118,13 +118,16 @@ func (a ahead) Get(ctx context.Context, key client.ObjectKey, into client.Object
 	return nil
 }
 
-// List lists the metadata of clusters.
+// List lists metadata.
 func (a ahead) List(ctx context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	list := into.(*metav1.PartialObjectMetadataList) //nolint:forcetypeassert // all that is asked for
+	if list.Kind != "ManagedClusterList" {
+		return a.Reader.List(ctx, into)
+	}
 	var all clusterv1.ManagedClusterList
 	if err := a.Reader.List(ctx, &all); err != nil {
 		return err
 	}
-	list := into.(*metav1.PartialObjectMetadataList) //nolint:forcetypeassert // all that is asked for
 	for i := range all.Items {
 		a.change(&clusterv1beta1.Placement{}, &all.Items[i])
 		list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: metaOf(&all.Items[i])})

@@ -124,6 +124,11 @@ func removedAfter(t *testing.T, passes *fleet.Passes, period time.Duration) time
 		}
 	}}
 	handler := scheduler.batched(scheduler.ofCluster)
+	var all clusterv1.ManagedClusterList
+	require.NoError(t, hub.List(t.Context(), &all))
+	for i := range all.Items {
+		handler.Create(t.Context(), event.CreateEvent{Object: &all.Items[i]}, q)
+	}
 	change := func() {
 		flap = now.Add(period + time.Duration(rnd.IntN(int(period)/4)))
 		var c clusterv1.ManagedCluster

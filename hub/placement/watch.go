@@ -78,6 +78,10 @@ func (r *Reconciler) batched(mapped mapping) handler.EventHandler {
 			r.Passes.Ask(key, touchedBy(changed), r.Clock.Now())
 			q.AddAfter(ctrl.Request{NamespacedName: key}, batchPeriod)
 		}
+		if _, is := changed.(*clusterv1.ManagedCluster); is {
+			cluster, _ := newer.(*clusterv1.ManagedCluster)
+			r.Passes.See(changed.GetName(), cluster)
+		}
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, q, nil, e.Object) },
