@@ -47,8 +47,8 @@ func newConfigurations(
 		return nil, fmt.Errorf("registering the watch of configurations of any kind: %w", err)
 	}
 	store := &addonconfig.Store{
-		Client: mgr.GetClient(), Versions: addOns.Configs, Home: cmp.Or(c.Namespace, names.NamespaceHub), Others: others,
-		Limit: c.WatchedConfigs, Packed: true,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Versions: addOns.Configs,
+		Home: cmp.Or(c.Namespace, names.NamespaceHub), Others: others, Limit: c.WatchedConfigs, Packed: true,
 	}
 	all := &configurations{admitted: make(chan event.GenericEvent, maxAdmitted)}
 	all.roller = &rollout.Reconciler{

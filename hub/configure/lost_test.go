@@ -254,3 +254,45 @@ func TestAContentWhoseLabelsAreTakenAwayIsReplaced(t *testing.T) {
 	require.Len(t, s.stored(), 1)
 	assert.Equal(t, was.Labels, s.stored()[0].Labels)
 }
+
+// A hub manager starts with an API server that has not seen the last edit of a configuration. The status of the add-on
+// says of which generation its content is.
+//
+// Shows: hub/generation-behind
+func TestACacheThatIsBehindDoesNotBringBackAnEarlierContent(t *testing.T) {
+	for sentence, created := range map[string]bool{"the cache is behind": false, "the configuration was created again": true} {
+		t.Run(sentence, func(t *testing.T) {
+			s := newStoring(t)
+			one := s.level("one")
+			two := s.level("two")
+			addOn := s.runs("c1", two)
+			addOn.Status.ConfigReferences[0].LastObservedGeneration = 2
+			live := s.WithWatch
+			if !created {
+				var own addonv1beta1.AddOnDeploymentConfig
+				require.NoError(t, s.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "own"}, &own))
+				live = fake.NewClientBuilder().WithScheme(s.Scheme()).WithObjects(&own).Build()
+			}
+			require.Equal(t, one, s.level("one"))
+			asked := 0
+			s.c.Store.Live = interceptor.NewClient(live, interceptor.Funcs{
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+					asked++
+					return c.List(ctx, list)
+				},
+			})
+			for range 3 {
+				result, err := s.c.Configure(t.Context(), addOn)
+				if !created {
+					require.ErrorContains(t, err, "does not have its latest version yet")
+					continue
+				}
+				require.NoError(t, err)
+				assert.Equal(t, one, result.Choice.Configs[0].SpecHash)
+			}
+			if created {
+				assert.Equal(t, 1, asked)
+			}
+		})
+	}
+}

@@ -38,6 +38,17 @@ func (c *Configurer) observe(
 	if f.states, err = c.Store.States(ctx, configs...); err != nil {
 		return f, err
 	}
+	for _, was := range addOn.Status.ConfigReferences {
+		config := addonv1beta1.AddOnConfig{ConfigGroupResource: was.ConfigGroupResource}
+		if was.DesiredConfig != nil {
+			config.ConfigReferent = was.DesiredConfig.ConfigReferent
+		}
+		if is := f.states[config]; is.Hash != "" && is.Generation < was.LastObservedGeneration {
+			if err := c.Store.Confirm(ctx, config); err != nil {
+				return f, err
+			}
+		}
+	}
 	f.planned = c.planned(f)
 	f.admission = Admission{Granted: true}
 	if f.planned {

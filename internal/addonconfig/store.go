@@ -36,6 +36,8 @@ type Objects interface {
 type Store struct {
 	// Client reads configurations and ControllerRevisions, usually from a cache, and writes ControllerRevisions.
 	Client client.Client
+	// Live lists from the API server; nil confirms nothing.
+	Live client.Reader
 	// Versions are the versions in which the hub serves configurations.
 	Versions confighash.Versions
 	// Home is the namespace of the ControllerRevisions.
@@ -73,6 +75,8 @@ type hashEntry struct {
 	uid             types.UID
 	resourceVersion string
 	hash            string
+	// confirmed reports whether the API server had this object when Confirm asked.
+	confirmed bool
 	// weight is how many bytes the content takes when it is decoded.
 	weight int
 }
@@ -121,6 +125,36 @@ func (s *Store) find(ctx context.Context, config addonv1beta1.AddOnConfig) (Stat
 		return State{Refused: refused}, nil, nil
 	}
 	return State{Hash: content.hash, Generation: object.GetGeneration()}, object, nil
+}
+
+// Confirm returns an error, which is a lost race, if a configuration that States has read is not the one that the API
+// server has. It is asked when somebody saw a later generation before: a cache may be behind, or the configuration was
+// created again.
+func (s *Store) Confirm(ctx context.Context, config addonv1beta1.AddOnConfig) error {
+	object, known := s.Versions.New(config.ConfigGroupResource)
+	s.mu.Lock()
+	cached := s.hashes[config]
+	s.mu.Unlock()
+	if s.Live == nil || !known || cached.confirmed {
+		return nil
+	}
+	var live metav1.PartialObjectMetadataList
+	kind := object.GroupVersionKind()
+	live.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := s.Live.List(ctx, &live, client.InNamespace(config.Namespace),
+		client.MatchingFields{"metadata.name": config.Name}); err != nil {
+		return fmt.Errorf("confirming the present content of %s: %w", Describe(config), err)
+	}
+	if len(live.Items) != 1 || live.Items[0].UID != cached.uid || live.Items[0].ResourceVersion != cached.resourceVersion {
+		return reconcile.Behind(config.Group, config.Resource, config.Name)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hashes[config] == cached {
+		cached.confirmed = true
+		s.hashes[config] = cached
+	}
+	return nil
 }
 
 // refusal returns why a configuration is too large to be used. What is stored was used before, and is used still.
