@@ -44,8 +44,13 @@ type scheduler struct {
 func (s *scheduler) hold(pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held = time.Now().Add(pause)
+	if s.rested() {
+		s.held = time.Now().Add(pause)
+	}
 }
+
+// rested reports whether the scheduler was not ended for a while: it is replaced within five minutes, and works then.
+func (s *scheduler) rested() bool { return time.Since(s.held) > 5*time.Minute }
 
 func newScheduler(w *World, seed uint64) *scheduler {
 	return &scheduler{World: w, random: rand.New(rand.NewPCG(seed, 14)), wake: make(chan struct{}, 1)}
@@ -77,11 +82,12 @@ func (s *scheduler) look() {
 func (s *scheduler) pause(ctx context.Context) (ended bool) {
 	s.mu.Lock()
 	took := time.Duration(s.random.Int64N(int64(time.Second)))
-	if ended = s.random.IntN(40) == 0; ended {
-		took = time.Duration(s.random.Int64N(int64(away)))
+	if s.random.IntN(40) == 0 && s.rested() {
+		s.held = time.Now().Add(time.Duration(s.random.Int64N(int64(away))))
 	}
-	if held := time.Until(s.held); held > took {
+	if held := time.Until(s.held); held > 0 {
 		took, ended = held, true
+		s.options.Log.Info("the other scheduler is ended", "for", held)
 	}
 	s.mu.Unlock()
 	select {
