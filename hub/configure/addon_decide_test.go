@@ -545,11 +545,15 @@ func TestAClusterThatBreaksWhileItSoaksHasFailed(t *testing.T) {
 	type step struct {
 		after   time.Duration
 		broken  bool
+		rolling bool
+		again   func(*workv1.ManifestWork)
 		err     error
 		reason  string
 		applied bool
 		since   time.Duration
 	}
+	rewritten := func(work *workv1.ManifestWork) { work.Generation++ }
+	recreated := func(work *workv1.ManifestWork) { work.Status.Conditions = nil }
 	for sentence, steps := range map[string][]step{
 		"its works are not ready a minute after it was completed": {
 			{reason: "Completed", applied: true},
@@ -575,6 +579,29 @@ func TestAClusterThatBreaksWhileItSoaksHasFailed(t *testing.T) {
 			{after: 10 * time.Minute, broken: true, reason: "Progressing", applied: true, since: 10 * time.Minute},
 			{after: 11 * time.Minute, broken: true, reason: "Progressing", applied: true, since: 10 * time.Minute},
 		},
+		"not when its work is written again": {
+			{reason: "Completed", applied: true},
+			{after: time.Minute, again: rewritten, reason: "Progressing", since: time.Minute},
+			{after: 2 * time.Minute, reason: "Completed", applied: true, since: 2 * time.Minute},
+		},
+		"not when its work is created again": {
+			{reason: "Completed", applied: true},
+			{after: time.Minute, again: recreated, reason: "Progressing", since: time.Minute},
+			{after: 2 * time.Minute, reason: "Completed", applied: true, since: 2 * time.Minute},
+		},
+		"although its work is written again since it broke": {
+			{reason: "Completed", applied: true},
+			{after: time.Minute, broken: true, reason: "Failed", since: time.Minute},
+			{after: 2 * time.Minute, again: rewritten, reason: "Failed", since: time.Minute},
+			{after: 3 * time.Minute, reason: "Completed", applied: true, since: 3 * time.Minute},
+		},
+		"not when its work is written again and asks for more pods": {
+			{reason: "Completed", applied: true},
+			{after: time.Minute, again: rewritten, rolling: true, reason: "Progressing", since: time.Minute},
+			{after: 2 * time.Minute, rolling: true, reason: "Progressing", since: time.Minute},
+			{after: 3 * time.Minute, reason: "Completed", applied: true, since: 3 * time.Minute},
+			{after: 4 * time.Minute, rolling: true, reason: "Failed", since: 4 * time.Minute},
+		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			f := facts{
@@ -584,11 +611,18 @@ func TestAClusterThatBreaksWhileItSoaksHasFailed(t *testing.T) {
 			}
 			for _, s := range steps {
 				work := fixture.Work("w", 3, references)
+				works := worksFacts{works: []*workv1.ManifestWork{work}, err: s.err}
 				if s.broken {
-					work.Status.Conditions = nil
+					work.Status.Conditions[1].Status = metav1.ConditionFalse
+				}
+				if s.again != nil {
+					s.again(work)
+				}
+				if s.rolling {
+					works.rollingOut = []string{"Deployment ns/n has 1 ready of 2 pods"}
 				}
 				after := f.addOn.DeepCopy()
-				record(f, decide(f), after, worksFacts{works: []*workv1.ManifestWork{work}, err: s.err}, fixture.Noon().Add(s.after))
+				record(f, decide(f), after, works, fixture.Noon().Add(s.after))
 				f.addOn = after
 				condition := meta.FindStatusCondition(after.Status.Conditions, "Progressing")
 				assert.Equal(t, s.reason, condition.Reason, s.after)

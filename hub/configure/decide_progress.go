@@ -115,6 +115,22 @@ func ready(work *workv1.ManifestWork) bool {
 	return true
 }
 
+// broken reports whether works say that they are not well. One that was written again, and that no agent has looked at
+// since, does not say anything.
+func broken(works worksFacts) bool {
+	rolling := len(works.rollingOut) > 0
+	for _, work := range works.works {
+		for _, kind := range []string{workv1.WorkApplied, workv1.WorkAvailable} {
+			c := meta.FindStatusCondition(work.Status.Conditions, kind)
+			if c != nil && c.Status != metav1.ConditionTrue && c.ObservedGeneration == work.Generation {
+				return true
+			}
+		}
+		rolling = rolling && ready(work) // Otherwise its pods are those of the generation before.
+	}
+	return rolling
+}
+
 func inProgress(message string) metav1.Condition {
 	return metav1.Condition{
 		Type:    addonv1beta1.ManagedClusterAddOnConditionProgressing,

@@ -29,7 +29,7 @@ func record(f facts, decided configuration, after *addonv1beta1.ManagedClusterAd
 		if settles {
 			forgetApplied(f, decided, status.ConfigReferences)
 		}
-		condition = f.failing(decided, condition, settles, now)
+		condition = f.failing(decided, condition, settles && broken(works), now)
 	}
 	setProgress(f, decided, &status.Conditions, condition, now)
 	if completed(condition) {
@@ -70,13 +70,13 @@ func (f facts) settles(now time.Time) bool {
 // failing returns the condition of an add-on that is not complete. One that was, and broke while it settled, failed:
 // the next cluster would break, too. A change of its pods that is reported late is not a failure. Who failed has failed
 // until it is complete, so that a rollout does not go on because pods are started once more.
-func (f facts) failing(decided configuration, c metav1.Condition, settles bool, now time.Time) metav1.Condition {
+func (f facts) failing(decided configuration, c metav1.Condition, breaks bool, now time.Time) metav1.Condition {
 	was := meta.FindStatusCondition(f.addOn.Status.Conditions, c.Type)
 	same := addonconfig.SameDesired(f.addOn.Status.ConfigReferences, decided.references)
 	switch {
 	case was == nil || !same || c.Reason != addonv1beta1.ProgressingReasonProgressing:
 		return c
-	case settles && !now.Before(f.completedSince().Add(settled)):
+	case breaks && !now.Before(f.completedSince().Add(settled)):
 		return notProgressing(addonv1beta1.ProgressingReasonFailed, "it was complete and broke: "+c.Message)
 	case was.Reason == addonv1beta1.ProgressingReasonFailed:
 		return notProgressing(addonv1beta1.ProgressingReasonFailed, c.Message)
