@@ -534,14 +534,23 @@ func TestAContentIsCompletedWhenItsPodsAreReady(t *testing.T) {
 	expect("Completed", true)
 }
 
-// Shows: hub/breaks-while-it-soaks
-func TestAClusterThatBreaksWhileItSoaksHasFailed(t *testing.T) {
-	references := []addonv1beta1.ConfigReference{fixture.Desires(fixture.Template("t"), "new")}
+// soaking are the facts about an add-on whose rollout wants to see it well for ten minutes.
+func soaking(references []addonv1beta1.ConfigReference) facts {
 	strategy := clusterv1alpha1.RolloutStrategy{
 		Type: clusterv1alpha1.Progressive, Progressive: &clusterv1alpha1.RolloutProgressive{
 			RolloutConfig: clusterv1alpha1.RolloutConfig{MinSuccessTime: metav1.Duration{Duration: 10 * time.Minute}},
 		},
 	}
+	return facts{
+		addOn:  fixture.With(fixture.AddOn("c1", references...), fixture.IsTrue("ManifestApplied")),
+		cma:    fixture.NewCMA(nil, fixture.ByStrategy(strategy, fixture.Placement("p", fixture.Template("t")))),
+		states: addonconfig.States{fixture.Template("t"): {Hash: "new"}}, admission: Admission{Granted: true},
+	}
+}
+
+// Shows: hub/breaks-while-it-soaks
+func TestAClusterThatBreaksWhileItSoaksHasFailed(t *testing.T) {
+	references := []addonv1beta1.ConfigReference{fixture.Desires(fixture.Template("t"), "new")}
 	type step struct {
 		after   time.Duration
 		broken  bool
@@ -604,11 +613,7 @@ func TestAClusterThatBreaksWhileItSoaksHasFailed(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			f := facts{
-				addOn:  fixture.With(fixture.AddOn("c1", references...), fixture.IsTrue("ManifestApplied")),
-				cma:    fixture.NewCMA(nil, fixture.ByStrategy(strategy, fixture.Placement("p", fixture.Template("t")))),
-				states: addonconfig.States{fixture.Template("t"): {Hash: "new"}}, admission: Admission{Granted: true},
-			}
+			f := soaking(references)
 			for _, s := range steps {
 				work := fixture.Work("w", 3, references)
 				works := worksFacts{works: []*workv1.ManifestWork{work}, err: s.err}
@@ -631,4 +636,22 @@ func TestAClusterThatBreaksWhileItSoaksHasFailed(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestThatAClusterBrokeWhileItSoakedIsToldUntilItIsComplete(t *testing.T) {
+	references := []addonv1beta1.ConfigReference{fixture.Desires(fixture.Template("t"), "new")}
+	f := soaking(references)
+	pass := func(after time.Duration, rollingOut ...string) string {
+		works := worksFacts{works: []*workv1.ManifestWork{fixture.Work("w", 3, references)}, rollingOut: rollingOut}
+		addOn := f.addOn.DeepCopy()
+		record(f, decide(f), addOn, works, fixture.Noon().Add(after))
+		f.addOn = addOn
+		return meta.FindStatusCondition(addOn.Status.Conditions, "Progressing").Message
+	}
+	const told = "it was complete and broke: progressing... Deployment ns/n has "
+	assert.Equal(t, "completed with no errors.", pass(0))
+	assert.Equal(t, told+"1 ready of 2 pods", pass(settled, "Deployment ns/n has 1 ready of 2 pods"))
+	assert.Equal(t, told+"1 ready of 2 pods", pass(settled, "Deployment ns/n has 1 ready of 2 pods"))
+	assert.Equal(t, told+"0 ready of 2 pods", pass(time.Hour, "Deployment ns/n has 0 ready of 2 pods"))
+	assert.Equal(t, "completed with no errors.", pass(2*time.Hour))
 }

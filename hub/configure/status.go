@@ -1,6 +1,7 @@
 package configure
 
 import (
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -67,6 +68,9 @@ func (f facts) settles(now time.Time) bool {
 	return now.Before(since.Add(window))
 }
 
+// messageBroke begins the message of Progressing of an add-on that was complete and broke while it settled.
+const messageBroke = "it was complete and broke: "
+
 // failing returns the condition of an add-on that is not complete. One that was, and broke while it settled, failed:
 // the next cluster would break, too. A change of its pods that is reported late is not a failure. Who failed has failed
 // until it is complete, so that a rollout does not go on because pods are started once more.
@@ -76,8 +80,8 @@ func (f facts) failing(decided configuration, c metav1.Condition, breaks bool, n
 	switch {
 	case was == nil || !same || c.Reason != addonv1beta1.ProgressingReasonProgressing:
 		return c
-	case breaks && !now.Before(f.completedSince().Add(settled)):
-		return notProgressing(addonv1beta1.ProgressingReasonFailed, "it was complete and broke: "+c.Message)
+	case breaks && !now.Before(f.completedSince().Add(settled)), strings.HasPrefix(was.Message, messageBroke):
+		return notProgressing(addonv1beta1.ProgressingReasonFailed, messageBroke+c.Message)
 	case was.Reason == addonv1beta1.ProgressingReasonFailed:
 		return notProgressing(addonv1beta1.ProgressingReasonFailed, c.Message)
 	}
