@@ -99,6 +99,14 @@ type removals struct {
 // edited reports whether people changed what they decide about placements, and all that follows from it is not done.
 func (f fleetFacts) edited() bool { return f.state.Intent != "" && f.state.Intent != f.intent }
 
+// editedSince reports whether people changed that, or edited a Placement that another program schedules after a cluster
+// came back. The latter counts where no limit lets us record what people decide.
+func (f fleetFacts) editedSince(back time.Time) bool {
+	return f.edited() || (f.limit.Percent == 0 && slices.ContainsFunc(f.placements, func(d *fleet.Decisions) bool {
+		return !d.Own && d.Placement != nil && fleet.LastEdited(d.Placement).After(back)
+	}))
+}
+
 // explained reports whether an edit explains removals. It does not release what is held unless decisions changed after
 // it: whoever repairs a Placement does not confirm what it did before.
 func (f fleetFacts) explained() bool {
@@ -199,7 +207,7 @@ func (f fleetFacts) judge(c candidate) (wake time.Time, done bool, why error) {
 	if c.addon != nil {
 		created = c.addon.GetCreationTimestamp().Time
 	}
-	wake, why = reachable(c.managed, c.absence, created, f.placements, f.edited(), f.now)
+	wake, why = reachable(c.managed, c.absence, created, f.placements, f.editedSince(c.absence.available), f.now)
 	return wake, false, why
 }
 
