@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -27,4 +28,11 @@ func Unserved(
 	}
 	err = names.CheckNamespace(namespace, name)
 	return err != nil, err
+}
+
+// TolerationPeriod returns how long a toleration of some seconds lasts: a hundred years at most, as a Duration cannot
+// hold the largest number of seconds.
+func TolerationPeriod(seconds int64) time.Duration {
+	const most = 100 * 366 * 24 * 60 * 60
+	return time.Duration(min(seconds, most)) * time.Second
 }

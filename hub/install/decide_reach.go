@@ -240,7 +240,7 @@ func tolerates(tolerations []clusterv1beta1.Toleration, taint clusterv1.Taint, n
 		case t.TolerationSeconds == nil:
 			return true
 		}
-		if now.Before(taint.TimeAdded.Add(time.Duration(*t.TolerationSeconds) * time.Second)) {
+		if now.Before(taint.TimeAdded.Add(fleet.TolerationPeriod(*t.TolerationSeconds))) {
 			return true
 		}
 	}

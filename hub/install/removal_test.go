@@ -2,6 +2,7 @@ package install
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -484,15 +485,16 @@ func TestTolerations(t *testing.T) {
 		t    clusterv1beta1.Toleration
 		want bool
 	}{
-		"all taints":           {clusterv1beta1.Toleration{Operator: clusterv1beta1.TolerationOpExists}, true},
-		"the key":              {clusterv1beta1.Toleration{Key: "k", Operator: clusterv1beta1.TolerationOpExists}, true},
-		"not another key":      {clusterv1beta1.Toleration{Key: "l", Operator: clusterv1beta1.TolerationOpExists}, false},
-		"the value":            {clusterv1beta1.Toleration{Key: "k", Value: "v"}, true},
-		"not another value":    {clusterv1beta1.Toleration{Key: "k", Operator: clusterv1beta1.TolerationOpEqual}, false},
-		"the effect":           {clusterv1beta1.Toleration{Effect: clusterv1.TaintEffectNoSelect, Operator: clusterv1beta1.TolerationOpExists}, true},
-		"not another effect":   {clusterv1beta1.Toleration{Effect: clusterv1.TaintEffectPreferNoSelect, Operator: clusterv1beta1.TolerationOpExists}, false},
-		"for a while":          {clusterv1beta1.Toleration{Operator: clusterv1beta1.TolerationOpExists, TolerationSeconds: new(int64(61))}, true},
-		"not after that while": {clusterv1beta1.Toleration{Operator: clusterv1beta1.TolerationOpExists, TolerationSeconds: new(int64(60))}, false},
+		"all taints":            {clusterv1beta1.Toleration{Operator: clusterv1beta1.TolerationOpExists}, true},
+		"the key":               {clusterv1beta1.Toleration{Key: "k", Operator: clusterv1beta1.TolerationOpExists}, true},
+		"not another key":       {clusterv1beta1.Toleration{Key: "l", Operator: clusterv1beta1.TolerationOpExists}, false},
+		"the value":             {clusterv1beta1.Toleration{Key: "k", Value: "v"}, true},
+		"not another value":     {clusterv1beta1.Toleration{Key: "k", Operator: clusterv1beta1.TolerationOpEqual}, false},
+		"the effect":            {clusterv1beta1.Toleration{Effect: clusterv1.TaintEffectNoSelect, Operator: clusterv1beta1.TolerationOpExists}, true},
+		"not another effect":    {clusterv1beta1.Toleration{Effect: clusterv1.TaintEffectPreferNoSelect, Operator: clusterv1beta1.TolerationOpExists}, false},
+		"for a while":           {clusterv1beta1.Toleration{Operator: clusterv1beta1.TolerationOpExists, TolerationSeconds: new(int64(61))}, true},
+		"for the longest while": {clusterv1beta1.Toleration{Operator: clusterv1beta1.TolerationOpExists, TolerationSeconds: new(int64(math.MaxInt64))}, true},
+		"not after that while":  {clusterv1beta1.Toleration{Operator: clusterv1beta1.TolerationOpExists, TolerationSeconds: new(int64(60))}, false},
 	}
 	for sentence, tc := range tests {
 		t.Run(sentence, func(t *testing.T) {

@@ -8,12 +8,9 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
-
-// maxTolerationSeconds is the longest that a toleration can last, in seconds: a hundred years, which a Duration can
-// hold.
-const maxTolerationSeconds = 100 * 366 * 24 * 60 * 60
 
 // checkToleration returns what is wrong with a toleration.
 func checkToleration(t clusterv1beta1.Toleration) error {
@@ -75,7 +72,7 @@ func tolerated(tolerations []clusterv1beta1.Toleration, taint clusterv1.Taint, n
 			// The hub manager is about to write the time.
 			added = now
 		}
-		until := added.Add(time.Duration(min(*t.TolerationSeconds, maxTolerationSeconds)) * time.Second)
+		until := added.Add(fleet.TolerationPeriod(*t.TolerationSeconds))
 		if now.Before(until) && until.After(last) {
 			last = until
 		}
