@@ -19,7 +19,8 @@ import (
 
 const (
 	// QuietPeriod is how long the decisions of a Placement must be unchanged before a cluster that they do not name counts
-	// as unselected. A hub manager that was just started decides again within it what changed while it was away.
+	// as unselected; those of our own placement must not have named the cluster for as long. A hub manager that was just
+	// started decides again within it what changed while it was away.
 	QuietPeriod = 3 * time.Second
 	// FailoverPeriod takes the place of QuietPeriod where a cluster may be about to move to a PlacementDecision of another
 	// placement controller that is not written yet. One that stops between two writes is replaced within it.
@@ -56,8 +57,12 @@ type Decisions struct {
 	// state identifies the present state of Placement and PlacementDecisions, said what the Placement says about it, and
 	// content what is decided.
 	state, said, content string
-	// since is when this process first saw state.
-	since time.Time
+	// since is when this process first saw state, or for our own placement what people decide about it, which scope
+	// identifies. dropped is when it first saw that our own placement does not select a cluster any more; of those that it
+	// dropped before, nothing is remembered.
+	since   time.Time
+	scope   string
+	dropped map[string]time.Time
 	// period is how long state must stay.
 	period time.Duration
 	// moved is why decisions that changed a moment ago are not trusted.
@@ -97,7 +102,7 @@ func NewDecisions(
 		return before
 	}
 	d := &Decisions{
-		Key: key, Placement: placement, state: state, said: said, content: content, since: now, period: FailoverPeriod,
+		Key: key, Placement: placement, state: state, said: said, content: content, period: FailoverPeriod,
 		Groups: map[string]Group{}, Written: written,
 		moved: fmt.Errorf("the decisions of placement %s were changed a moment ago", key),
 	}
@@ -108,9 +113,6 @@ func NewDecisions(
 	default:
 		d.Decided = now
 	}
-	if before != nil && before.state == state {
-		d.since = before.since
-	}
 	for _, page := range pages {
 		of := groupOf(page)
 		for _, decision := range page.Status.Decisions {
@@ -119,6 +121,7 @@ func NewDecisions(
 	}
 	d.Names = slices.Sorted(maps.Keys(d.Groups))
 	d.Own = own
+	d.remember(before, now)
 	d.Incomplete = d.incompleteness(pages)
 	d.Unfit = d.unfitness()
 	if d.doubt() != nil {
@@ -181,24 +184,6 @@ func versionOf(placement *clusterv1beta1.Placement, pages []*clusterv1beta1.Plac
 
 // Selects reports whether a cluster is among the decisions.
 func (d *Decisions) Selects(cluster string) bool { _, selected := d.Groups[cluster]; return selected }
-
-// Unselected returns why it is uncertain that a cluster which is not among the decisions is unselected, and the instant
-// to check again, zero when an event starts the next pass. A nil error means that the cluster is unselected.
-func (d *Decisions) Unselected(now time.Time) (time.Time, error) {
-	if d.Unfit != nil {
-		return time.Time{}, d.Unfit
-	}
-	// Nobody sees a write before it happened: a later time of writing is a difference between two clocks, of which a small
-	// one counts.
-	from := d.since
-	if later := d.Written.Sub(d.since); later > 0 && later <= QuietPeriod {
-		from = d.Written
-	}
-	if until := from.Add(d.period); now.Before(until) {
-		return until, d.moved
-	}
-	return time.Time{}, nil
-}
 
 // incompleteness returns why a cluster that the PlacementDecisions do not name may be selected.
 //

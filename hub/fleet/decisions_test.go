@@ -141,7 +141,7 @@ func TestWhenAPlacementSaysSurelyThatAClusterIsOut(t *testing.T) {
 	for sentence, tc := range tests {
 		t.Run(sentence, func(t *testing.T) {
 			d := tc.s.known()
-			wake, err := d.Unselected(noon())
+			wake, err := d.Unselected("x", noon())
 			assert.Equal(t, tc.wake, wake)
 			assert.Equal(t, tc.whole, d.Incomplete == nil, "%v", d.Incomplete)
 			if tc.want == "" {
@@ -190,7 +190,7 @@ func TestAClusterThatMayMoveToAnotherPageIsWaitedForLonger(t *testing.T) {
 			for after, certain := range map[time.Duration]bool{
 				QuietPeriod - 1: false, QuietPeriod: !tc.want, FailoverPeriod - 1: !tc.want, FailoverPeriod: true,
 			} {
-				_, err := known.Unselected(tc.s.since.Add(after))
+				_, err := known.Unselected("x", tc.s.since.Add(after))
 				assert.Equal(t, certain, err == nil, "after %s", after)
 			}
 		})
@@ -226,7 +226,7 @@ func TestADecisionThatAnEditDoesNotChangeIsBelieved(t *testing.T) {
 	d := s.known()
 	again := func() error {
 		d = NewDecisions(d.Key, s.placement.DeepCopy(), s.pages, true, s.since, d)
-		_, err := d.Unselected(noon())
+		_, err := d.Unselected("x", noon())
 		return err
 	}
 	s.placement.Generation++

@@ -83,11 +83,11 @@ func checkBetweenWrites(
 		if selected.Has(name) {
 			continue
 		}
-		_, err := d.Unselected(noon().Add(FailoverPeriod - time.Second))
+		_, err := d.Unselected(name, noon().Add(FailoverPeriod-time.Second))
 		require.Error(t, err, "cluster %s, between %v", name, selected)
 	}
 	if len(pages) > 0 {
-		_, err := d.Unselected(noon().Add(FailoverPeriod))
+		_, err := d.Unselected("x", noon().Add(FailoverPeriod))
 		assert.NoError(t, err, "a decision comes in the end")
 	}
 }

@@ -303,3 +303,17 @@ func TestWithoutTheRightToReadDefinitions(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"c1"}, h.made)
 }
+
+// The agent of c2 says that its cluster is available and that it is not, in turns, so that the page of c2 is written all
+// the time. "Changes of other clusters hold up nothing" (ADR 0078).
+func TestAClusterThatComesAndGoesKeepsNoAddOnOnAnother(t *testing.T) {
+	h := newPagesHub(t, true, 0, func(*clusterv1beta1.Placement) {})
+	h.dropped("c1")
+	for range 20 {
+		h.dropped("c1", "c2")
+		h.passes(1500 * time.Millisecond)
+		h.dropped("c1")
+		h.passes(1500 * time.Millisecond)
+	}
+	assert.Equal(t, []string{"c1"}, h.removed, "it is unselected for a minute, and c2 never for three seconds")
+}

@@ -191,7 +191,7 @@ func (f fleetFacts) judge(c candidate) (wake time.Time, done bool, why error) {
 		return wake, false, why
 	}
 	for _, d := range f.placements {
-		at, err := d.Unselected(f.now)
+		at, err := d.Unselected(c.cluster, f.now)
 		if undecided, is := f.undecided[d.Key]; err == nil && is && f.holds(c, undecided) {
 			at, err = f.now.Add(decidedPeriod), undecided.Why
 		}

@@ -208,7 +208,7 @@ func (w *installation) settle(selected []string) {
 	}
 	for _, cluster := range w.universe {
 		out := !slices.Contains(selected, cluster)
-		_, err := known.Unselected(w.now)
+		_, err := known.Unselected(cluster, w.now)
 		if known.Selects(cluster) == out {
 			w.Violate("%s is selected: %t", cluster, !out)
 		}
@@ -263,14 +263,14 @@ func (w *installation) judge(known *fleet.Decisions) {
 			continue
 		}
 		w.Decisions++
-		wake, err := known.Unselected(w.now)
+		wake, err := known.Unselected(cluster, w.now)
 		if err == nil && w.always(cluster) {
 			w.Violate("%s is uninstalled, and was selected all the time", cluster)
 			return
 		}
 		if err != nil && !wake.IsZero() {
-			_, early := known.Unselected(wake.Add(-1))
-			_, late := known.Unselected(wake)
+			_, early := known.Unselected(cluster, wake.Add(-1))
+			_, late := known.Unselected(cluster, wake)
 			if early == nil || late != nil {
 				w.Violate("%s is decided before %s or not then", cluster, wake)
 			}

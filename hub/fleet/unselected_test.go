@@ -1,0 +1,81 @@
+package fleet
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+)
+
+// flapping is a Placement that has selected a, and drops and selects b each second until an instant.
+type flapping struct {
+	*scene
+
+	d *Decisions
+}
+
+// pass decides for some clusters at an instant.
+func (f *flapping) pass(at time.Time, clusters ...string) {
+	f.pages = []*clusterv1beta1.PlacementDecision{pageOf(1, clusters...)}
+	f.pages[0].ResourceVersion = at.String()
+	f.pages[0].ManagedFields = []metav1.ManagedFieldsEntry{{Time: new(metav1.NewTime(at.Truncate(time.Second)))}}
+	f.placement = f.placement.DeepCopy()
+	f.placement.Status.NumberOfSelectedClusters = int32(len(clusters))
+	if f.own {
+		f.placement.Status.Conditions = []metav1.Condition{Mark(f.placement.Generation, f.pages)}
+	}
+	f.d = NewDecisions(f.d.Key, f.placement, f.pages, f.own, at, f.d)
+}
+
+func TestAClusterThatComesAndGoesHoldsUpOthers(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		change func(*scene)
+		edits  bool
+		want   time.Duration
+	}{
+		"not where this hub manager schedules":              {change: ours, want: QuietPeriod},
+		"where another scheduler may be between writes":     {change: func(*scene) {}, want: 10*time.Second + QuietPeriod},
+		"where its author edits the Placement all the time": {change: ours, edits: true, want: 10*time.Second + QuietPeriod},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			f := &flapping{scene: decided([]string{"a", "b", "c"}).but(tc.change)}
+			f.d = f.known()
+			var unselected time.Duration
+			for after := time.Duration(0); after < time.Minute && unselected == 0; after += 100 * time.Millisecond {
+				at := noon().Add(after)
+				switch {
+				case after%time.Second != 0 || after > 10*time.Second:
+				case after%(2*time.Second) == 0:
+					f.pass(at, "c")
+				default:
+					f.pass(at, "b", "c")
+				}
+				if tc.edits && after < 10*time.Second {
+					f.placement.Generation++
+				}
+				if _, err := f.d.Unselected("a", at); err == nil {
+					unselected = after
+				}
+				if _, err := f.d.Unselected("b", at); after < 10*time.Second && !f.d.Selects("b") {
+					require.Error(t, err, after)
+				}
+			}
+			assert.Equal(t, tc.want, unselected)
+		})
+	}
+}
+
+func TestOnlyClustersThatWereDroppedLatelyAreRemembered(t *testing.T) {
+	f := &flapping{scene: decided([]string{"a", "b"}).but(ours)}
+	f.d = f.known()
+	f.pass(noon(), "b")
+	f.pass(noon().Add(QuietPeriod-1), "c")
+	assert.Len(t, f.d.dropped, 2)
+	f.pass(noon().Add(QuietPeriod), "c", "d")
+	assert.Len(t, f.d.dropped, 1)
+	f.pass(noon().Add(QuietPeriod), "b", "c", "d")
+	assert.Empty(t, f.d.dropped)
+}
