@@ -107,6 +107,20 @@ func (p *Placements) Confirm(ctx context.Context, live client.Reader, d *Decisio
 	return nil
 }
 
+// Forget forgets a Placement, of which nobody will ask what it has decided, if it does not exist.
+func (p *Placements) Forget(ctx context.Context, key types.NamespacedName) error {
+	leave, err := p.gate.Enter(ctx, "forget what a Placement has decided")
+	if err != nil {
+		return err
+	}
+	defer leave()
+	placement, err := reconcile.Get(ctx, p.Client, key, &clusterv1beta1.Placement{}, client.UnsafeDisableDeepCopy)
+	if err == nil && placement == nil {
+		delete(p.known, key)
+	}
+	return err
+}
+
 func version() schema.GroupVersion { return schema.GroupVersion(clusterv1beta1.GroupVersion) }
 
 // bound forgets the Placement that was found missing last, when there are too many: since when one is missing counts,

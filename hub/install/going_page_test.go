@@ -84,7 +84,13 @@ func newPagesHub(t *testing.T, own bool, age time.Duration, change func(*cluster
 	h.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithIndex(&clusterv1beta1.PlacementDecision{}, addonapi.IndexCluster, addonapi.SelectedClusters).
 		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, addonapi.IndexName, func(o client.Object) []string { return []string{o.GetName()} }).
-		WithIndex(&addonv1alpha1.ClusterManagementAddOn{}, addonapi.IndexPlacement, func(client.Object) []string { return []string{"ns/p"} }).
+		WithIndex(&addonv1alpha1.ClusterManagementAddOn{}, addonapi.IndexPlacement, func(o client.Object) []string {
+			var keys []string
+			for _, key := range addonapi.StrategyOf(o).Placements {
+				keys = append(keys, key.String())
+			}
+			return keys
+		}).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 				err := c.Create(ctx, o, options...)

@@ -64,6 +64,9 @@ func changes(change func(ctx context.Context, older, newer client.Object, q queu
 // changes where these are.
 func (r *Reconciler) ofClusterManagementAddOn() handler.Funcs {
 	return changes(func(ctx context.Context, older, newer client.Object, q queue) {
+		if older != nil && (newer == nil || !sameScope(older, newer)) {
+			r.forget(ctx, addonapi.StrategyOf(older).Placements...)
+		}
 		switch {
 		case newer == nil:
 			q.Add(ofFleet(older.GetName()))
@@ -199,6 +202,7 @@ func (r *Reconciler) ofPlacement() handler.Funcs {
 		placement, edited := newer, true
 		if newer == nil {
 			placement = older
+			r.forget(ctx, client.ObjectKeyFromObject(older))
 		} else if older != nil {
 			edited = older.GetGeneration() != newer.GetGeneration() ||
 				!maps.Equal(older.GetAnnotations(), newer.GetAnnotations())
@@ -212,6 +216,19 @@ func (r *Reconciler) ofPlacement() handler.Funcs {
 			q.Add(ofFleet(addon))
 		}
 	})
+}
+
+// forget forgets what Placements have decided that are gone, and that no add-on lists any more: tools that deploy name
+// another one in each release.
+func (r *Reconciler) forget(ctx context.Context, placements ...types.NamespacedName) {
+	for _, placement := range placements {
+		if len(r.addonsOf(ctx, placement)) > 0 {
+			continue
+		}
+		if err := r.Placements.Forget(ctx, placement); err != nil {
+			log.FromContext(ctx).Error(err, "forgetting a placement", "placement", placement)
+		}
+	}
 }
 
 // wake adds the removal of those add-ons of which a cluster may be unselected.
