@@ -2,7 +2,7 @@ package configure
 
 import (
 	"context"
-	"slices"
+	"maps"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -20,11 +20,14 @@ import (
 // Placement decides last is its status, which concerns no other add-ons.
 type awaiting struct {
 	mu     sync.Mutex
-	addOns map[types.NamespacedName][]types.NamespacedName
+	addOns map[types.NamespacedName]doubts
 }
 
+// doubts are Placements with the reason why they are in doubt, which a user reads.
+type doubts map[types.NamespacedName]string
+
 // note remembers the Placements that an add-on awaits; none forgets it. A nil receiver remembers nothing.
-func (a *awaiting) note(addOn types.NamespacedName, placements []types.NamespacedName) {
+func (a *awaiting) note(addOn types.NamespacedName, placements doubts) {
 	if a == nil {
 		return
 	}
@@ -37,13 +40,14 @@ func (a *awaiting) note(addOn types.NamespacedName, placements []types.Namespace
 	a.addOns[addOn] = placements
 }
 
-// take returns the add-ons that await a Placement, and forgets them: the next pass of one notes what it still awaits.
-func (a *awaiting) take(placement types.NamespacedName) []ctrl.Request {
+// take returns the add-ons that await a Placement, but for those that were told why it is still in doubt, and forgets
+// them: the next pass of one notes what it still awaits.
+func (a *awaiting) take(placement types.NamespacedName, why string) []ctrl.Request {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var all []ctrl.Request
 	for addOn, placements := range a.addOns {
-		if slices.Contains(placements, placement) {
+		if told, awaits := placements[placement]; awaits && told != why {
 			all = append(all, ctrl.Request{NamespacedName: addOn})
 			delete(a.addOns, addOn)
 		}
@@ -56,7 +60,7 @@ func (a *awaiting) awaited(placement types.NamespacedName) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, placements := range a.addOns {
-		if slices.Contains(placements, placement) {
+		if _, awaits := placements[placement]; awaits {
 			return true
 		}
 	}
@@ -77,17 +81,17 @@ func (c *Configurer) owner(
 	case !awaits || c.awaiting == nil:
 		return c.Placements.Owner(ctx, placements, addOn.Namespace)
 	}
-	var noted []types.NamespacedName
+	var noted doubts
 	for {
 		owner, err := c.Placements.Owner(ctx, placements, addOn.Namespace)
 		if err != nil {
 			return owner, err
 		}
-		var doubted []types.NamespacedName
+		doubted := doubts{}
 		for _, doubt := range owner.Doubts {
-			doubted = append(doubted, placements[doubt.Index])
+			doubted[placements[doubt.Index]] = doubt.Why.Error()
 		}
-		if slices.Equal(noted, doubted) {
+		if maps.Equal(noted, doubted) {
 			c.awaiting.note(addOn, doubted)
 			return owner, nil
 		}
@@ -96,7 +100,8 @@ func (c *Configurer) owner(
 	}
 }
 
-// wakesAwaiting enqueues the add-ons that await the Placement of an object as soon as its decisions are certain.
+// wakesAwaiting enqueues the add-ons that await the Placement of an object as soon as its decisions are certain, or in
+// doubt for another reason.
 func (c *Configurer) wakesAwaiting(placementOf func(client.Object) types.NamespacedName) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
 		key := placementOf(o)
@@ -106,12 +111,12 @@ func (c *Configurer) wakesAwaiting(placementOf func(client.Object) types.Namespa
 		d, err := c.Placements.Decisions(ctx, key)
 		if err != nil {
 			log.FromContext(ctx).Error(err, "finding out whether a placement has decided", "placement", key)
-			return c.awaiting.take(key)
+			return c.awaiting.take(key, "")
 		}
 		if _, uncertain := d.Uncertain(c.Placements.Clock.Now()); uncertain != nil {
-			return nil
+			return c.awaiting.take(key, uncertain.Error())
 		}
-		return c.awaiting.take(key)
+		return c.awaiting.take(key, "")
 	})
 }
 

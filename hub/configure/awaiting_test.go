@@ -61,7 +61,7 @@ func newSelected(t *testing.T, has string, listed []string, objects ...client.Ob
 	s.c = &Configurer{
 		AddOns: addonapi.Client{Client: reader}, Client: reader, Store: &addonconfig.Store{Client: reader, Home: "home"},
 		Placements: &fleet.Placements{Client: reader, Clock: s.clock},
-		awaiting:   &awaiting{addOns: map[types.NamespacedName][]types.NamespacedName{}},
+		awaiting:   &awaiting{addOns: map[types.NamespacedName]doubts{}},
 	}
 	s.addOn = fixture.AddOn("c1")
 	if has != "" {
@@ -197,4 +197,16 @@ func TestTheLastDecisionOfAPlacementWakesWhoAwaitsIt(t *testing.T) {
 	page.Create(t.Context(), event.CreateEvent{Object: &stored}, q)
 	assert.Equal(t, 1, q.Len())
 	assert.Empty(t, s.c.awaiting.addOns, "its next pass says what it still awaits")
+}
+
+func TestAnotherReasonOfADoubtWakesWhoWasToldTheFirst(t *testing.T) {
+	top := placement("top")
+	s := newSelected(t, "low", []string{"low", "top"}, append(placement("low", "c1").objects(), top.placement)...)
+	_, _, _ = s.pass(t)
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
+	defer q.ShutDown()
+	page := s.c.wakesAwaiting(placementOfDecision)
+	require.NoError(t, s.c.Client.Create(t.Context(), top.page))
+	page.Create(t.Context(), event.CreateEvent{Object: top.page}, q)
+	assert.Equal(t, 1, q.Len(), "it was told that there is no PlacementDecision")
 }
