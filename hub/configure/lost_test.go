@@ -99,7 +99,7 @@ func (s *storing) stored() []appsv1.ControllerRevision {
 	return all.Items
 }
 
-// deletes deletes a stored content, as a person does it, and returns who has a pass because of that.
+// deletes does so with a stored content, as a person does, and returns who has a pass because of that.
 func (s *storing) deletes(revision appsv1.ControllerRevision) []string {
 	s.Helper()
 	require.NoError(s, s.Delete(s.Context(), revision.DeepCopy()))

@@ -38,8 +38,8 @@ const (
 	NoCluster = ""
 )
 
-// See notes that the Placements that a change of a cluster concerns were asked for, newer being nil for one that is gone:
-// a cache has a version of a cluster before that is told to anybody.
+// See notes that the Placements that a change of a cluster concerns were asked for; newer is nil for one that is gone.
+// A cache has a version of a cluster before that is told to anybody.
 func (p *Passes) See(cluster string, newer *clusterv1.ManagedCluster) {
 	if p == nil {
 		return
@@ -54,8 +54,8 @@ func (p *Passes) See(cluster string, newer *clusterv1.ManagedCluster) {
 	}
 }
 
-// Saw reports whether See was told of the version of a cluster, nil for one that does not exist. It was where nothing is
-// noted.
+// Saw reports whether See was told of the version of a cluster, nil for one that does not exist. It was where nothing
+// is noted.
 func (p *Passes) Saw(cluster *clusterv1.ManagedCluster) bool {
 	if p == nil || cluster == nil {
 		return true

@@ -71,8 +71,8 @@ func (r *Reconciler) still(ctx context.Context, f fleetFacts) error {
 	return nil
 }
 
-// looked returns an error if our placement has not looked at a change of the cluster from which an add-on is removed, or
-// of what concerns all of them, or was not even told.
+// looked returns an error if our placement has not looked at a change of the cluster from which an add-on is removed,
+// or of what concerns all of them, or was not even told.
 func (r *Reconciler) looked(f fleetFacts, c candidate) error {
 	for _, d := range f.placements {
 		undecided, is := r.Placements.Passes.Undecided(d.Key)

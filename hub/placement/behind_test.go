@@ -87,7 +87,7 @@ func newBoth(t *testing.T, spec func(*clusterv1beta1.PlacementSpec)) *both {
 	return b
 }
 
-// starts starts a process.
+// starts makes a process.
 func (b *both) starts() {
 	b.passes = &fleet.Passes{}
 	b.scheduler = &Reconciler{Client: b.cache, Live: b.live, Clock: b.clock, Passes: b.passes}

@@ -22,9 +22,9 @@ import (
 )
 
 // confirm returns an error, which is a lost race, if a Placement that drops clusters, one of these, or a set or binding
-// is not the one that the API server has: of a user who edits a Placement and labels, a cache may show either first, and
-// who takes the place of a cluster that is dropped may keep it. Labels and taints are compared, for what an agent says of
-// its cluster may change at any time.
+// is not the one that the API server has: of a user who edits a Placement and labels, a cache may show either first,
+// and who takes the place of a cluster that is dropped may keep it. Labels and taints are compared, for what an agent
+// says of its cluster may change at any time.
 func (r *Reconciler) confirm(ctx context.Context, f facts, dropped []string) error {
 	if len(dropped) == 0 {
 		return nil
@@ -104,7 +104,9 @@ func objects[T client.Object](all iter.Seq[T]) []client.Object {
 const askedEach = 20
 
 // liveClusters returns the metadata of the clusters that the API server has, at least of those with some names.
-func (r *Reconciler) liveClusters(ctx context.Context, names []string) (map[string]*metav1.PartialObjectMetadata, error) {
+func (r *Reconciler) liveClusters(
+	ctx context.Context, names []string,
+) (map[string]*metav1.PartialObjectMetadata, error) {
 	live := map[string]*metav1.PartialObjectMetadata{}
 	kind := schema.GroupVersion(clusterv1.GroupVersion).WithKind("ManagedCluster")
 	if len(names) > askedEach {

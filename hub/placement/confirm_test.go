@@ -114,13 +114,13 @@ func (a ahead) Get(ctx context.Context, key client.ObjectKey, into client.Object
 		return err
 	}
 	a.change(placement, cluster)
-	into.(*metav1.PartialObjectMetadata).ObjectMeta = metaOf(object) //nolint:forcetypeassert // all that is asked for
+	into.(*metav1.PartialObjectMetadata).ObjectMeta = metaOf(object) //nolint:errcheck // all that is asked for
 	return nil
 }
 
 // List lists metadata.
 func (a ahead) List(ctx context.Context, into client.ObjectList, _ ...client.ListOption) error {
-	list := into.(*metav1.PartialObjectMetadataList) //nolint:forcetypeassert // all that is asked for
+	list := into.(*metav1.PartialObjectMetadataList) //nolint:errcheck // all that is asked for
 	if list.Kind != "ManagedClusterList" {
 		return a.Reader.List(ctx, into)
 	}

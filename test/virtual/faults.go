@@ -134,8 +134,8 @@ func emptyList(on func(*http.Request) bool) *fault {
 	return f
 }
 
-// showsEarlier is a fault of an API server that shows some kinds as they were in a version: lists that may come from a cache
-// show that one, and watches nothing, before it is over.
+// showsEarlier is a fault of an API server that shows some kinds as they were in a version: lists that may come from a
+// cache show that one, and watches nothing, before it is over.
 func showsEarlier(version string, on func(*http.Request) bool) *fault {
 	f := &fault{on: func(r *http.Request) bool {
 		verb, _, _ := about(r)

@@ -53,12 +53,13 @@ func (p *play) fallBehind() {
 		all = slices.DeleteFunc(all, func(c change) bool { return !c.keeps })
 	}
 	change, starts := all[p.IntN(len(all))], p.IntN(2) == 0
-	pause, before, after := p.between(time.Second, 10*time.Minute), p.between(0, 4*time.Second), p.between(0, 20*time.Second)
+	pause := p.between(time.Second, 10*time.Minute)
+	before, after := p.between(0, 4*time.Second), p.between(0, 20*time.Second)
 	if !p.judge.want(o) || p.isWithdrawn(o.addOn) {
 		return
 	}
-	p.options.Log.Info("the hub manager falls behind", "in", kinds, "change", change.name, "cluster", o.cluster, "addOn", o.addOn,
-		"starts", starts, "for", pause)
+	p.options.Log.Info("the hub manager falls behind", "in", kinds, "change", change.name, "cluster", o.cluster,
+		"addOn", o.addOn, "starts", starts, "for", pause)
 	if change.before != nil {
 		change.before(p, o)
 	}
@@ -169,7 +170,9 @@ func (p *play) selectOtherwise(o one, between func()) {
 		p.label(one{clusters.Items[i].Name, o.addOn}, true)
 	}
 	between()
-	p.editPredicates(o.addOn, func(all []clusterv1beta1.ClusterPredicate) []clusterv1beta1.ClusterPredicate { return all[:1] })
+	p.editPredicates(o.addOn, func(all []clusterv1beta1.ClusterPredicate) []clusterv1beta1.ClusterPredicate {
+		return all[:1]
+	})
 }
 
 func (p *play) editPredicates(
