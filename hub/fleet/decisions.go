@@ -19,8 +19,7 @@ import (
 
 const (
 	// QuietPeriod is how long the decisions of a Placement must be unchanged before a cluster that they do not name counts
-	// as unselected; those of our own placement must not have named the cluster for as long. A hub manager that was just
-	// started decides again within it what changed while it was away.
+	// as unselected. A hub manager that was just started decides again within it what changed while it was away.
 	QuietPeriod = 3 * time.Second
 	// FailoverPeriod takes the place of QuietPeriod where a cluster may be about to move to a PlacementDecision of another
 	// placement controller that is not written yet. One that stops between two writes is replaced within it.
@@ -57,12 +56,12 @@ type Decisions struct {
 	// state identifies the present state of Placement and PlacementDecisions, said what the Placement says about it, and
 	// content what is decided.
 	state, said, content string
-	// since is when this process first saw state, or for our own placement what people decide about it, which scope
-	// identifies. dropped is when it first saw that our own placement does not select a cluster any more; of those that it
-	// dropped before, nothing is remembered.
-	since   time.Time
-	scope   string
-	dropped map[string]time.Time
+	// since is when this process first saw state, and scoped, for our own placement, what people decide about it, which
+	// scope identifies. dropped is when it first saw that our own placement does not select a cluster any more; of those
+	// that it dropped a minute ago, nothing is remembered.
+	since, scoped time.Time
+	scope         string
+	dropped       map[string]time.Time
 	// period is how long state must stay.
 	period time.Duration
 	// moved is why decisions that changed a moment ago are not trusted.

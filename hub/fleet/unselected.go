@@ -8,25 +8,34 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
+// gatherPeriod is how long decisions of our own placement that change all the time hold up the removal from a cluster.
+// Those of a change of many clusters come within it, so that they are counted together.
+const gatherPeriod = time.Minute
+
 // Unselected returns why it is uncertain that a cluster which is not among the decisions is unselected, and the instant
 // to check again, zero when an event starts the next pass. A nil error means that the cluster is unselected.
 func (d *Decisions) Unselected(cluster string, now time.Time) (time.Time, error) {
 	if d.Unfit != nil {
 		return time.Time{}, d.Unfit
 	}
-	from := d.since
-	if at := d.dropped[cluster]; at.After(from) {
-		from = at
+	until := d.since.Add(d.period)
+	if d.Own {
+		absent := d.scoped
+		if at := d.dropped[cluster]; at.After(absent) {
+			absent = at
+		}
+		if at := absent.Add(gatherPeriod); at.Before(until) {
+			until = at
+		}
 	}
-	if until := from.Add(d.period); now.Before(until) {
+	if now.Before(until) {
 		return until, d.moved
 	}
 	return time.Time{}, nil
 }
 
-// remember sets since when the clusters that are not among the decisions have not been there. A cluster that our own
-// placement drops and selects all the time holds up only its own removal. Another controller may stop between two
-// writes, so all must be still.
+// remember sets since when the decisions are as they are. Another controller may stop between two writes, so all must be
+// still. A cluster that our own placement drops and selects all the time holds up removals from others for a while only.
 func (d *Decisions) remember(before *Decisions, now time.Time) {
 	// Nobody sees a write before it happened: a later time of writing is a difference between two clocks, of which a small
 	// one counts.
@@ -37,18 +46,18 @@ func (d *Decisions) remember(before *Decisions, now time.Time) {
 		p := d.Placement
 		d.scope = fmt.Sprintf("%s@%d %s", p.UID, p.Generation, p.Annotations[names.AnnotationSetBindings])
 	}
-	d.since = now
+	d.since, d.scoped = now, now
 	switch {
 	case before == nil:
 	case before.state == d.state:
-		d.since, d.dropped = before.since, before.dropped
+		d.since, d.scoped, d.dropped = before.since, before.scoped, before.dropped
 	case d.Own && before.scope == d.scope:
-		d.since, d.dropped = before.since, map[string]time.Time{}
+		d.scoped, d.dropped = before.scoped, map[string]time.Time{}
 		for _, cluster := range before.Names {
 			d.dropped[cluster] = now
 		}
 		for cluster, at := range before.dropped {
-			if now.Before(at.Add(QuietPeriod)) {
+			if now.Before(at.Add(gatherPeriod)) {
 				d.dropped[cluster] = at
 			}
 		}

@@ -31,35 +31,36 @@ func (f *flapping) pass(at time.Time, clusters ...string) {
 }
 
 func TestAClusterThatComesAndGoesHoldsUpOthers(t *testing.T) {
+	const flaps = 2 * time.Minute
 	for sentence, tc := range map[string]struct {
 		change func(*scene)
 		edits  bool
 		want   time.Duration
 	}{
-		"not where this hub manager schedules":              {change: ours, want: QuietPeriod},
-		"where another scheduler may be between writes":     {change: func(*scene) {}, want: 10*time.Second + QuietPeriod},
-		"where its author edits the Placement all the time": {change: ours, edits: true, want: 10*time.Second + QuietPeriod},
+		"for a minute where this hub manager schedules":     {change: ours, want: gatherPeriod},
+		"where another scheduler may be between writes":     {change: func(*scene) {}, want: flaps + QuietPeriod},
+		"where its author edits the Placement all the time": {change: ours, edits: true, want: flaps + QuietPeriod},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			f := &flapping{scene: decided([]string{"a", "b", "c"}).but(tc.change)}
 			f.d = f.known()
 			var unselected time.Duration
-			for after := time.Duration(0); after < time.Minute && unselected == 0; after += 100 * time.Millisecond {
+			for after := time.Duration(0); after < 2*flaps && unselected == 0; after += 100 * time.Millisecond {
 				at := noon().Add(after)
 				switch {
-				case after%time.Second != 0 || after > 10*time.Second:
+				case after%time.Second != 0 || after > flaps:
 				case after%(2*time.Second) == 0:
 					f.pass(at, "c")
 				default:
 					f.pass(at, "b", "c")
 				}
-				if tc.edits && after < 10*time.Second {
+				if tc.edits && after < flaps {
 					f.placement.Generation++
 				}
 				if _, err := f.d.Unselected("a", at); err == nil {
 					unselected = after
 				}
-				if _, err := f.d.Unselected("b", at); after < 10*time.Second && !f.d.Selects("b") {
+				if _, err := f.d.Unselected("b", at); after < flaps && !f.d.Selects("b") {
 					require.Error(t, err, after)
 				}
 			}
@@ -72,10 +73,24 @@ func TestOnlyClustersThatWereDroppedLatelyAreRemembered(t *testing.T) {
 	f := &flapping{scene: decided([]string{"a", "b"}).but(ours)}
 	f.d = f.known()
 	f.pass(noon(), "b")
-	f.pass(noon().Add(QuietPeriod-1), "c")
+	f.pass(noon().Add(gatherPeriod-1), "c")
 	assert.Len(t, f.d.dropped, 2)
-	f.pass(noon().Add(QuietPeriod), "c", "d")
+	f.pass(noon().Add(gatherPeriod), "c", "d")
 	assert.Len(t, f.d.dropped, 1)
-	f.pass(noon().Add(QuietPeriod), "b", "c", "d")
+	f.pass(noon().Add(gatherPeriod), "b", "c", "d")
 	assert.Empty(t, f.d.dropped)
+}
+
+// Many clusters lose their labels one after the other. The limit of removals has to count them together.
+func TestTheClustersOfOneChangeAreUnselectedTogether(t *testing.T) {
+	f := &flapping{scene: decided([]string{"a", "b", "c"}).but(ours)}
+	f.d = f.known()
+	f.pass(noon(), "b", "c")
+	f.pass(noon().Add(2*time.Second), "c")
+	for after, want := range map[time.Duration]bool{QuietPeriod: false, 2*time.Second + QuietPeriod: true} {
+		for _, cluster := range []string{"a", "b"} {
+			_, err := f.d.Unselected(cluster, noon().Add(after))
+			assert.Equal(t, want, err == nil, "%s after %s", cluster, after)
+		}
+	}
 }
