@@ -17,5 +17,6 @@
 // Incomplete decisions hold a rollout and the configuration of an add-on, and nothing is removed because of them. For a
 // removal, the Placement must also be decided since its last edit, and its state must have been seen unchanged for a
 // while: QuietPeriod, or FailoverPeriod where another controller may have stopped between two writes that leave the
-// number as it was. Changes of our own hold up a cluster that they dropped a minute ago no longer: others may come and go.
+// number as it was. Changes of our own hold up a cluster that they dropped a minute ago no longer: others may come and
+// go.
 package fleet

@@ -34,8 +34,9 @@ func (d *Decisions) Unselected(cluster string, now time.Time) (time.Time, error)
 	return time.Time{}, nil
 }
 
-// remember sets since when the decisions are as they are. Another controller may stop between two writes, so all must be
-// still. A cluster that our own placement drops and selects all the time holds up removals from others for a while only.
+// remember sets since when the decisions are as they are. Another controller may stop between two writes, so all must
+// be still. A cluster that our own placement drops and selects all the time holds up removals from others for a while
+// only.
 func (d *Decisions) remember(before *Decisions, now time.Time) {
 	// Nobody sees a write before it happened: a later time of writing is a difference between two clocks, of which a small
 	// one counts.
