@@ -66,8 +66,8 @@ func (r *Reconciler) confirm(ctx context.Context, f facts, dropped []string) err
 // confirmSets compares the bindings of the namespace and the sets.
 func (r *Reconciler) confirmSets(ctx context.Context, f facts) error {
 	version := schema.GroupVersion(clusterv1beta2.GroupVersion)
-	for kind, cached := range map[string][]client.Object{
-		"ManagedClusterSetBinding": objects(slices.Values(f.bindings)), "ManagedClusterSet": objects(maps.Values(f.sets)),
+	for kind, cached := range map[string]map[string]client.Object{
+		"ManagedClusterSetBinding": byName(slices.Values(f.bindings)), "ManagedClusterSet": byName(maps.Values(f.sets)),
 	} {
 		var live metav1.PartialObjectMetadataList
 		live.SetGroupVersionKind(version.WithKind(kind + "List"))
@@ -79,10 +79,9 @@ func (r *Reconciler) confirmSets(ctx context.Context, f facts) error {
 			return fmt.Errorf("listing what a Placement that drops clusters selects from: %w", err)
 		}
 		same := len(live.Items) == len(cached)
-		for _, one := range cached {
-			same = same && slices.ContainsFunc(live.Items, func(o metav1.PartialObjectMetadata) bool {
-				return o.Name == one.GetName() && sameSpec(&o, one)
-			})
+		for i := range live.Items {
+			one, is := cached[live.Items[i].Name]
+			same = same && is && sameSpec(&live.Items[i], one)
 		}
 		if !same {
 			return reconcile.Behind(clusterv1beta2.GroupName, strings.ToLower(kind)+"s", f.placement.Namespace)
@@ -91,13 +90,13 @@ func (r *Reconciler) confirmSets(ctx context.Context, f facts) error {
 	return nil
 }
 
-// objects returns objects as such.
-func objects[T client.Object](all iter.Seq[T]) []client.Object {
-	var list []client.Object
+// byName returns objects by their names.
+func byName[T client.Object](all iter.Seq[T]) map[string]client.Object {
+	objects := map[string]client.Object{}
 	for o := range all {
-		list = append(list, o)
+		objects[o.GetName()] = o
 	}
-	return list
+	return objects
 }
 
 // askedEach is how many clusters are asked for one by one; those of more are listed at once.
