@@ -203,10 +203,7 @@ func (f fleetFacts) judge(c candidate) (wake time.Time, done bool, why error) {
 	if why != nil {
 		return wake, false, why
 	}
-	var created time.Time
-	if c.addon != nil {
-		created = c.addon.GetCreationTimestamp().Time
-	}
+	created := c.addon.GetCreationTimestamp().Time
 	wake, why = reachable(c.managed, c.absence, created, f.placements, f.editedSince(c.absence.available), f.now)
 	return wake, false, why
 }

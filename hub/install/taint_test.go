@@ -19,9 +19,10 @@ import (
 // then the hub manager takes the last taint away, which Kubernetes does not note in managedFields, and the other
 // controller is down for a while. No Placement was decided since nothing speaks against the cluster any more.
 func TestAClusterIsWellSinceItsTaintIsGone(t *testing.T) {
-	for sentence, noted := range map[string]bool{
-		"managedFields say when the taint was taken away": true,
-		"they do not, as those of Kubernetes":             false,
+	for sentence, tc := range map[string]struct{ noted, once bool }{
+		"managedFields say when the taint was taken away": {noted: true},
+		"they do not, as those of Kubernetes":             {},
+		"they do not, and both changes come in one event": {once: true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			h := newPagesHub(t, false, 0, func(*clusterv1beta1.Placement) {})
@@ -37,7 +38,11 @@ func TestAClusterIsWellSinceItsTaintIsGone(t *testing.T) {
 			c.Status.Conditions[0].LastTransitionTime = metav1.NewTime(h.clock.Now().Truncate(time.Second))
 			require.NoError(t, h.Update(t.Context(), &c))
 			written(&c)
-			h.r.ofCluster().UpdateFunc(t.Context(), event.UpdateEvent{ObjectOld: was, ObjectNew: &c}, h.q)
+			older := was
+			if !tc.once {
+				h.r.ofCluster().UpdateFunc(t.Context(), event.UpdateEvent{ObjectOld: was, ObjectNew: &c}, h.q)
+				older = &c
+			}
 			h.passes(2 * time.Second)
 			h.othersDrop()
 			h.passes(2 * time.Second)
@@ -46,10 +51,10 @@ func TestAClusterIsWellSinceItsTaintIsGone(t *testing.T) {
 			require.NoError(t, h.Update(t.Context(), free))
 			free.ManagedFields = managedFieldsAfter(t, &c, free, c.ManagedFields[0].Time.Time)
 			assert.Equal(t, fleet.LastWritten(&c), fleet.LastWritten(free).UTC(), "what Kubernetes notes: nothing")
-			if noted {
+			if tc.noted {
 				written(free)
 			}
-			h.r.ofCluster().UpdateFunc(t.Context(), event.UpdateEvent{ObjectOld: &c, ObjectNew: free}, h.q)
+			h.r.ofCluster().UpdateFunc(t.Context(), event.UpdateEvent{ObjectOld: older, ObjectNew: free}, h.q)
 			h.passes(time.Hour)
 			assert.Empty(t, h.removed, "it was dropped for a taint that is gone")
 		})

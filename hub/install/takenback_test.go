@@ -7,10 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -80,42 +78,4 @@ func TestARemovalEndsWhenASetIsChangedBack(t *testing.T) {
 	h.afterFirstDelete(func() { passes.Ask(p, fleet.EachCluster, h.clock.Now()) })
 	h.passes(4 * time.Second)
 	assert.Equal(t, []string{"c1"}, h.removed, "what concerns all clusters changed, and no pass has looked at that")
-}
-
-func TestAClusterIsWellSinceItsTaintIsGoneAlsoInOneEvent(t *testing.T) {
-	for sentence, tc := range map[string]struct{ once bool }{
-		"each change has an event":       {},
-		"both changes come in one event": {once: true},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			h := newPagesHub(t, false, 0, func(*clusterv1beta1.Placement) {})
-			h.goesSilent()
-			h.passes(time.Hour)
-			var c clusterv1.ManagedCluster
-			require.NoError(t, h.Get(t.Context(), types.NamespacedName{Name: "c1"}, &c))
-			was := c.DeepCopy()
-			c.Status.Conditions[0].Status = metav1.ConditionTrue
-			c.Status.Conditions[0].LastTransitionTime = metav1.NewTime(h.clock.Now().Truncate(time.Second))
-			require.NoError(t, h.Update(t.Context(), &c))
-			c.ManagedFields = []metav1.ManagedFieldsEntry{{Time: &metav1.Time{Time: h.clock.Now().Truncate(time.Second)}}}
-			if !tc.once {
-				h.r.ofCluster().UpdateFunc(t.Context(), event.UpdateEvent{ObjectOld: was, ObjectNew: &c}, h.q)
-			}
-			h.passes(2 * time.Second)
-			h.othersDrop()
-			h.passes(2 * time.Second)
-			free := c.DeepCopy()
-			free.Spec.Taints = nil
-			require.NoError(t, h.Update(t.Context(), free))
-			free.ManagedFields = managedFieldsAfter(t, &c, free, c.ManagedFields[0].Time.Time)
-			older := &c
-			if tc.once {
-				older = was
-			}
-			h.r.ofCluster().UpdateFunc(t.Context(), event.UpdateEvent{ObjectOld: older, ObjectNew: free}, h.q)
-			h.passes(time.Minute)
-			h.passes(time.Hour)
-			assert.Empty(t, h.removed, "it was dropped for a taint that is gone")
-		})
-	}
 }

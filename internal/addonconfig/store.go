@@ -66,7 +66,7 @@ type Store struct {
 	contents map[string]contentEntry
 	// created are the names of ControllerRevisions that this process created and that the cache has not had yet.
 	created map[string]bool
-	// lost are ControllerRevisions that add-ons run with and that somebody else deleted.
+	// lost are ControllerRevisions that add-ons run with and that another client deleted.
 	lost map[string]*appsv1.ControllerRevision
 }
 
@@ -128,7 +128,7 @@ func (s *Store) find(ctx context.Context, config addonv1beta1.AddOnConfig) (Stat
 }
 
 // Confirm returns an error, which is a lost race, if a configuration that States has read is not the one that the API
-// server has. It is asked when somebody saw a later generation before: a cache may be behind, or the configuration was
+// server has. It is asked when a later generation was seen before: a cache may be behind, or the configuration was
 // created again.
 func (s *Store) Confirm(ctx context.Context, config addonv1beta1.AddOnConfig) error {
 	object, known := s.Versions.New(config.ConfigGroupResource)
