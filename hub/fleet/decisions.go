@@ -62,6 +62,8 @@ type Decisions struct {
 	since, scoped time.Time
 	scope         string
 	dropped       map[string]time.Time
+	// left are the clusters that another placement controller selected before it changed its decisions, with their groups.
+	left map[string]Group
 	// period is how long state must stay.
 	period time.Duration
 	// moved is why decisions that changed a moment ago are not trusted.

@@ -34,6 +34,29 @@ func (d *Decisions) Unselected(cluster string, now time.Time) (time.Time, error)
 	return time.Time{}, nil
 }
 
+// Leaving returns the clusters that another placement controller does not name any more, with the groups that they had,
+// and may name again: it writes one PlacementDecision after the other, so a cluster that moves to the next one is in
+// none for a moment. until is when they are unselected, unless decisions change again; zero without any.
+func (d *Decisions) Leaving(now time.Time) (clusters map[string]Group, until time.Time) {
+	if until = d.since.Add(d.period); len(d.left) == 0 || !now.Before(until) {
+		return nil, time.Time{}
+	}
+	return d.left, until
+}
+
+// leave sets the clusters that left.
+func (d *Decisions) leave(before *Decisions, now time.Time) {
+	if before == nil || d.Own {
+		return
+	}
+	d.left = map[string]Group{}
+	leaving, _ := before.Leaving(now)
+	for _, groups := range []map[string]Group{leaving, before.Groups} {
+		maps.Copy(d.left, groups)
+	}
+	maps.DeleteFunc(d.left, func(cluster string, _ Group) bool { return d.Selects(cluster) })
+}
+
 // remember sets since when the decisions are as they are. Another controller may stop between two writes, so all must
 // be still. A cluster that our own placement drops and selects all the time holds up removals from others for a while
 // only.
@@ -48,6 +71,7 @@ func (d *Decisions) remember(before *Decisions, now time.Time) {
 		d.scope = fmt.Sprintf("%s@%d %s", p.UID, p.Generation, p.Annotations[names.AnnotationSetBindings])
 	}
 	d.since, d.scoped = now, now
+	d.leave(before, now)
 	switch {
 	case before == nil:
 	case before.state == d.state:

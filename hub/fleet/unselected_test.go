@@ -94,3 +94,31 @@ func TestTheClustersOfOneChangeAreUnselectedTogether(t *testing.T) {
 		}
 	}
 }
+
+// Another controller writes one page after the other, and may stop in between. It may begin again with other decisions.
+// Shows: hub/rollout-incomplete
+func TestClustersThatAnotherControllerDropsAreLeaving(t *testing.T) {
+	pages := func(d *Decisions, at time.Time, all ...[]string) *Decisions {
+		s := decided(all...)
+		for _, page := range s.pages {
+			page.ResourceVersion = at.String()
+		}
+		return NewDecisions(s.known().Key, s.placement, s.pages, false, at, d)
+	}
+	whole := pages(nil, noon().Add(-time.Hour), []string{"a", "b"}, []string{"c"})
+	torn := pages(whole, noon(), []string{"0", "a"}, []string{"c"})
+	leaving, until := torn.Leaving(noon())
+	assert.Equal(t, map[string]Group{"b": whole.Groups["b"]}, leaving)
+	assert.Equal(t, noon().Add(FailoverPeriod), until)
+
+	again := pages(torn, noon().Add(time.Minute), []string{"0", "a"}, []string{"b"})
+	leaving, _ = again.Leaving(noon().Add(time.Minute))
+	assert.Equal(t, map[string]Group{"c": whole.Groups["c"]}, leaving, "b is back")
+
+	late := noon().Add(time.Minute + FailoverPeriod)
+	leaving, until = again.Leaving(late)
+	assert.Empty(t, leaving)
+	assert.Zero(t, until)
+	leaving, _ = pages(again, late, []string{"0"}, []string{"b"}).Leaving(late)
+	assert.Equal(t, map[string]Group{"a": whole.Groups["a"]}, leaving, "c is gone for good")
+}

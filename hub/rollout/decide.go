@@ -83,8 +83,8 @@ func decide(f facts) plan {
 			p.admissions[cluster] = f.granted(f.members[cluster], all[index].target(cluster))
 		}
 		for _, wait := range result.Hold {
-			p.admissions[wait.Name] = f.waits(f.members[wait.Name], all[index].target(wait.Name), wait.Why,
-				given.Placements[index].Held != "")
+			uncertain := given.Placements[index].Held != "" || !f.placements[index].Selects(wait.Name)
+			p.admissions[wait.Name] = f.waits(f.members[wait.Name], all[index].target(wait.Name), wait.Why, uncertain)
 		}
 	}
 	for cluster, earlier := range f.admitted {
@@ -137,10 +137,10 @@ func (f facts) keeps(index int, m *member) string {
 	return "keeps what it has: " + keeps[0].Why.Error()
 }
 
-// waits returns the decision about an add-on that waits. While decisions are not complete, which mostly is a moment,
-// one that waited already is not told another reason.
-func (f facts) waits(m *member, target, why string, held bool) admission {
-	if earlier := f.admitted[m.cluster]; held && earlier.isAbout(m.uid, target) && !earlier.granted {
+// waits returns the decision about an add-on that waits. While it is uncertain whether its cluster is selected, which
+// mostly is a moment, one that waited already is not told another reason.
+func (f facts) waits(m *member, target, why string, uncertain bool) admission {
+	if earlier := f.admitted[m.cluster]; uncertain && earlier.isAbout(m.uid, target) && !earlier.granted {
 		return earlier
 	}
 	return admission{addOn: m.uid, target: target, reason: why}
@@ -195,19 +195,21 @@ func (f facts) placement(index int, of *targets) (planner.Placement, stuckAddOns
 	of.common = Fingerprint(common.Rolled())
 	soak := addonconfig.MinSuccessTime(strategy.RolloutStrategy)
 	var stuck stuckAddOns
-	for _, cluster := range selection.Names {
+	leaving, until := selection.Leaving(f.now)
+	stuck.recheck = until
+	add := func(cluster string, group fleet.Group) {
 		if !f.owns(index, cluster) {
-			continue
+			return
 		}
-		group := selection.Groups[cluster]
+		_, leaves := leaving[cluster]
 		m, found := f.members[cluster]
 		if !found || m.deleting {
-			if f.served[cluster] { // It is installed soon, or again.
+			if !leaves && f.served[cluster] { // It is installed soon, or again.
 				p.Clusters = append(p.Clusters, planner.Cluster{
 					Name: cluster, Group: group.Index, GroupName: group.Name, State: planner.Awaited,
 				})
 			}
-			continue
+			return
 		}
 		target := common
 		if len(m.configs) > 0 || len(common.Waiting) > 0 {
@@ -216,11 +218,20 @@ func (f facts) placement(index int, of *targets) (planner.Placement, stuckAddOns
 		}
 		state, since := f.state(m, target, of.target(cluster), soak)
 		held := cmp.Or(f.keeps(index, m), heldBy(target))
+		if leaves {
+			held = "keeps what it has while the decisions of placement " + selection.Key.String() + " change"
+		}
 		stuck.add(m, state == planner.Pending && held == "", f.now)
 		p.Clusters = append(p.Clusters, planner.Cluster{
 			Name: cluster, Group: group.Index, GroupName: group.Name, State: state, Since: since, Broken: m.broken(),
 			Held: held,
 		})
+	}
+	for _, cluster := range selection.Names {
+		add(cluster, selection.Groups[cluster])
+	}
+	for cluster, group := range leaving { // One that is on its way there keeps its place, and one that failed counts.
+		add(cluster, group)
 	}
 	return p, stuck
 }
@@ -279,10 +290,11 @@ func groupSize(placement *clusterv1beta1.Placement) intstr.IntOrString {
 	return placement.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup
 }
 
-// owns reports whether the placement at index, which selects a cluster, is the last one that does.
+// owns reports whether the placement at index, which selects a cluster, is the last one that does, or did a moment ago.
 func (f facts) owns(index int, cluster string) bool {
 	for _, later := range f.placements[index+1:] {
-		if later.Selects(cluster) {
+		leaving, _ := later.Leaving(f.now)
+		if _, leaves := leaving[cluster]; leaves || later.Selects(cluster) {
 			return false
 		}
 	}

@@ -239,8 +239,14 @@ func (p *play) expectRepair(c *Cluster, addOn, what string, good func(*appsv1.De
 	})
 }
 
-// toggle takes a cluster out of an add-on, or puts it back.
-func (p *play) toggle() { p.toggles(one{p.some().Name, p.addOn()}) }
+// toggle takes a cluster out of an add-on, or puts it back; half of the time one that was taken out.
+func (p *play) toggle() {
+	o, out := one{p.some().Name, p.addOn()}, p.judge.deselected()
+	if p.IntN(2) == 0 && len(out) > 0 {
+		o = out[p.IntN(len(out))]
+	}
+	p.toggles(o)
+}
 
 func (p *play) toggles(o one) {
 	addOn := o.addOn

@@ -18,6 +18,7 @@ func seen() [][]string {
 		{"managedclusters"}, {"placements"}, {"placementdecisions"}, {"clustermanagementaddons"}, {"managedclusteraddons"},
 		{"manifestworks"}, {"managedclusters", "placementdecisions"}, {"placements", "placementdecisions"},
 		{"managedclusters", "placements", "placementdecisions", "clustermanagementaddons", "managedclusteraddons"},
+		{"addontemplates"}, {"addontemplates"}, {"addontemplates", "clustermanagementaddons", "managedclusteraddons"},
 	}
 }
 
@@ -41,51 +42,69 @@ func changes() []change {
 			between()
 			p.byName[o.cluster].toHub.mend()
 		}},
+		{name: "people change an image", keeps: true, do: func(p *play, o one, between func()) {
+			between()
+			p.setImage(o.addOn, p.nextImage("v"))
+		}},
 		{name: "an add-on is deleted", do: func(p *play, o one, between func()) { p.deletesAddOn(o); between() }},
 	}
 }
 
-// fallBehind lets the hub manager see some kinds for a while as they are in the middle of a change: by its watches, or
-// by the lists with which it starts.
+// fallBehind lets the hub manager see some kinds for a while as they are in the middle of a change: by its watches, by
+// the lists with which it starts, or by those with which it starts again when it has seen all of it.
 func (p *play) fallBehind() {
 	o, kinds, all := one{p.some().Name, p.addOn()}, seen()[p.IntN(len(seen()))], changes()
 	if kindOf(o.addOn) == counted {
 		all = slices.DeleteFunc(all, func(c change) bool { return !c.keeps })
 	}
-	change, starts := all[p.IntN(len(all))], p.IntN(2) == 0
-	pause := p.between(time.Second, 10*time.Minute)
-	before, after := p.between(0, 4*time.Second), p.between(0, 20*time.Second)
+	change, starts, again := all[p.IntN(len(all))], p.IntN(3) > 0, p.IntN(2) == 0
+	pause, after := p.between(time.Second, 10*time.Minute), p.between(0, 20*time.Second)
+	before := p.between(0, 4*time.Second)
 	if !p.judge.want(o) || p.isWithdrawn(o.addOn) {
 		return
 	}
 	p.options.Log.Info("the hub manager falls behind", "in", kinds, "change", change.name, "cluster", o.cluster,
-		"addOn", o.addOn, "starts", starts, "for", pause)
+		"addOn", o.addOn, "starts", starts, "again", again, "for", pause)
 	if change.before != nil {
 		change.before(p, o)
 	}
 	p.judge.disturb("", time.Now().Add(startTime))
-	if starts {
+	if starts && !again {
 		p.stop(p.manager, "", p.way)
 	}
+	version := ""
 	var end func()
 	change.do(p, o, func() {
+		version = p.version()
 		if !starts {
 			time.Sleep(before)
+			end = p.showEarlier(version, kinds)
 		}
-		end = p.way.suffer(showsEarlier(p.version(), func(r *http.Request) bool {
-			_, resource, _ := about(r)
-			return slices.Contains(kinds, resource)
-		}))
-		p.way.reconnect()
 	})
-	if end == nil {
+	if version == "" { // there was nothing to change
 		p.manager.start(p.ctx)
 		return
 	}
 	time.Sleep(after)
+	if starts && again {
+		p.stop(p.manager, "", p.way)
+	}
+	if starts {
+		end = p.showEarlier(version, kinds)
+	}
 	p.judge.disturb("", time.Now().Add(pause))
 	p.manager.start(p.ctx)
 	p.later(pause, end)
+}
+
+// showEarlier shows the hub manager some kinds as they were in a version, until the end of that is called.
+func (p *play) showEarlier(version string, kinds []string) (end func()) {
+	end = p.way.suffer(showsEarlier(version, func(r *http.Request) bool {
+		_, resource, _ := about(r)
+		return slices.Contains(kinds, resource)
+	}))
+	p.way.reconnect()
+	return end
 }
 
 // version is the present version of the hub.

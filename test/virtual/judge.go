@@ -1,6 +1,7 @@
 package virtual
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/cert"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
@@ -57,6 +59,8 @@ type judge struct {
 	unlabelled map[one]bool
 	// image is the image with which the Deployment of an add-on was last available, next the one that it moves to.
 	image, next map[one]string
+	// wrote is the number of the image that its work has.
+	wrote map[one]int
 	// since is when it was told to move.
 	since map[one]time.Time
 	// regrouped is when people replaced the Placement of an add-on, whose clusters may be in other groups since.
@@ -79,7 +83,7 @@ type judge struct {
 func newJudge(w *World) *judge {
 	return &judge{
 		world: w, wanted: map[one]time.Time{}, unwanted: map[one]time.Time{}, unlabelled: map[one]bool{},
-		image: map[one]string{}, next: map[one]string{}, since: map[one]time.Time{}, regrouped: map[string]time.Time{},
+		image: map[one]string{}, next: map[one]string{}, wrote: map[one]int{}, since: map[one]time.Time{}, regrouped: map[string]time.Time{},
 		reached: map[one]time.Time{}, fell: map[one]time.Time{}, progress: map[one]string{},
 		going: map[one]bool{}, goingSince: map[one]time.Time{}, expires: map[one]time.Time{}, disturbed: map[string]span{},
 		counts: map[string]int{},
@@ -90,6 +94,7 @@ func newJudge(w *World) *judge {
 func (j *judge) start() {
 	w := j.world
 	go follow(w.ctx, w.admin, &addonv1alpha1.ManagedClusterAddOnList{}, j.addOn)
+	go follow(w.ctx, w.admin, &workv1.ManifestWorkList{}, j.work)
 	for _, c := range w.clusters {
 		go follow(w.ctx, c.admin, &appsv1.DeploymentList{}, func(kind watch.EventType, d *appsv1.Deployment) {
 			j.deployment(kind, one{c.Name, d.Name}, d)
@@ -251,6 +256,22 @@ func (j *judge) isCalm(cluster string) bool {
 	return j.calm(cluster, recovered)
 }
 
+// deselected returns the add-ons of clusters that people took away, by name.
+func (j *judge) deselected() []one {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var all []one
+	for o := range j.unwanted {
+		if _, wanted := j.wanted[o]; !wanted && (kindOf(o.addOn) != counted || j.unlabelled[o]) {
+			all = append(all, o)
+		}
+	}
+	slices.SortFunc(all, func(a, b one) int {
+		return cmp.Or(cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.addOn, b.addOn))
+	})
+	return all
+}
+
 // unseen reports whether a cluster may see only now that an add-on was taken away once: there was an outage then, which
 // is not long over.
 func (j *judge) unseen(o one) bool {
@@ -320,87 +341,6 @@ func (j *judge) deployment(kind watch.EventType, o one, d *appsv1.Deployment) {
 	j.moves(o, imageOf(d), available)
 }
 
-// moves judges the image of a Deployment: only so many may be on the way to one.
-func (j *judge) moves(o one, image string, available bool) {
-	before := j.image[o]
-	j.world.options.Log.Info("judge: a Deployment", "cluster", o.cluster, "addOn", o.addOn, "image", image,
-		"available", available, "before", before)
-	switch {
-	case available:
-		if before != image {
-			j.image[o], j.reached[o] = image, time.Now()
-		}
-		delete(j.next, o)
-		delete(j.fell, o)
-		return
-	case before == image:
-		// In its first seconds it is in flight again, and nothing has failed yet.
-		well := time.Since(j.reached[o])
-		if _, down := j.fell[o]; !down && image != handImage && well > 2*settled && well < soak {
-			j.fell[o] = time.Now()
-		}
-		delete(j.next, o)
-		return
-	case image == handImage || j.next[o] == image:
-		return
-	}
-	_, broken := j.next[o]
-	if _, down := j.fell[o]; down {
-		delete(j.fell, o)
-		broken = true
-	}
-	j.next[o], j.since[o] = image, time.Now()
-	j.counts["images changed"]++
-	j.inOrder(o, image)
-	moving := 0
-	for other, to := range j.next {
-		if _, wanted := j.wanted[other]; !wanted || other.addOn != o.addOn {
-			continue
-		}
-		// One that a bad image broke waits for its turn to get the next one, before all that are well.
-		if to == image {
-			// One that is away is not selected, and one that moves since before may be in another group.
-			if kindOf(o.addOn) != grouped ||
-				(j.calm(other.cluster, recovered) && j.since[other].After(j.regrouped[o.addOn])) {
-				moving++
-			}
-		} else if kindOf(o.addOn) != grouped && !broken && before != "" && j.calm(o.cluster, recovered) &&
-			j.calm(other.cluster, recovered) && time.Since(j.since[other]) > noticed {
-			// Those that move at the same instant are seen one after the other.
-			time.AfterFunc(settled, func() { j.wasLeft(other, to, o) })
-		}
-	}
-	if may := most(o.addOn, len(j.world.clusters)); moving > may {
-		j.tell("slots: %d clusters have the add-on %s in motion, with %s the last; %d may",
-			moving, o.addOn, o.cluster, may)
-	}
-}
-
-// inOrder judges that an add-on moves to an image: nobody does while that fails somewhere, or before the canaries had
-// it.
-func (j *judge) inOrder(o one, image string) {
-	if !j.calm(o.cluster, recovered) {
-		return
-	}
-	for other, since := range j.fell {
-		if other.addOn == o.addOn && j.image[other] == image && j.image[o] != "" && j.isWanted(other) &&
-			time.Since(since) > settled && j.calm(other.cluster, recovered) {
-			j.tell("failures-stop: the add-on %s of %s moves to %s, which failed on %s at %s",
-				o.addOn, o.cluster, image, other.cluster, since.Format(time.TimeOnly))
-		}
-	}
-	if kindOf(o.addOn) != grouped || j.world.isCanary(o.cluster) {
-		return
-	}
-	for _, c := range j.world.canaries() {
-		first := one{c.Name, o.addOn}
-		if j.isWanted(first) && j.calm(c.Name, recovered) && j.image[first] != image {
-			j.tell("groups-in-order: the add-on %s of %s moves to %s, and the canary %s has %q",
-				o.addOn, o.cluster, image, c.Name, j.image[first])
-		}
-	}
-}
-
 // progresses judges what an add-on says about its progress: it is not complete while no pod of its version is ready.
 func (j *judge) progresses(o one, a *addonv1alpha1.ManagedClusterAddOn) {
 	before, now := j.progress[o], ""
@@ -423,16 +363,6 @@ func (j *judge) progresses(o one, a *addonv1alpha1.ManagedClusterAddOn) {
 				o.addOn, o.cluster, image)
 		}
 	})
-}
-
-// wasLeft judges an add-on that an image broke when another one, which was well, moved to the next image before it.
-func (j *judge) wasLeft(broken one, by string, well one) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if _, wanted := j.wanted[broken]; wanted && j.next[broken] == by {
-		j.tell("broken-first: the add-on %s of %s, which was well, moved to %s, and %s stays broken by %s since %s",
-			well.addOn, well.cluster, j.image[well], broken.cluster, by, j.since[broken].Format(time.TimeOnly))
-	}
 }
 
 // secret notes when the certificate of an add-on ends.

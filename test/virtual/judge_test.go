@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
 )
 
 // deploymentWith is the Deployment of an add-on with an image.
@@ -36,6 +37,7 @@ func deleting(o one) *addonv1alpha1.ManagedClusterAddOn {
 
 // Shows: invariants/selected-stays, invariants/nothing-taken, invariants/slots, invariants/never-expired
 // Shows: invariants/no-loop, invariants/failures-stop, invariants/groups-in-order, invariants/told-truly
+// Shows: invariants/never-back
 func TestTheJudgeNoticesWhatMustNotHappen(t *testing.T) {
 	o := one{"store", "logs"}
 	upgraded := func(j *judge, clusters int) {
@@ -85,6 +87,16 @@ func TestTheJudgeNoticesWhatMustNotHappen(t *testing.T) {
 			j.deployment(watch.Modified, well, deploymentWith(o.addOn, "v2", false))
 			time.Sleep(time.Minute)
 		}, "broken-first: "},
+		"a work gets an earlier image": {func(j *judge) {
+			for _, image := range []string{"v2", "bad-10", "v9"} {
+				j.work(watch.Modified, workWith(o, image))
+			}
+		}, "never-back: "},
+		"a work that is made again has any image": {func(j *judge) {
+			j.work(watch.Modified, workWith(o, "v9"))
+			j.work(watch.Deleted, workWith(o, "v9"))
+			j.work(watch.Added, workWith(o, "v2"))
+		}, ""},
 		"a cluster gets what failed on another one as it soaked": {func(j *judge) { fails(j, soak/2) }, "failures-stop: "},
 		"a cluster gets what broke on another one at once":       {func(j *judge) { fails(j, time.Second) }, ""},
 		"a cluster gets what failed on another one later":        {func(j *judge) { fails(j, 2*soak) }, ""},
@@ -189,4 +201,12 @@ func TestTheJudgeNoticesAnAddOnThatGoesAtOnce(t *testing.T) {
 		j.addOn(watch.Deleted, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: o.cluster, Name: o.addOn}})
 		assert.NotEmpty(t, j.found())
 	})
+}
+
+func workWith(o one, image string) *workv1.ManifestWork {
+	w := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
+		Namespace: o.cluster, Name: "work", Labels: map[string]string{addonv1alpha1.AddonLabelKey: o.addOn},
+	}}
+	w.Spec.Workload = template(o.addOn, image).Spec.AgentSpec.Workload
+	return w
 }
