@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/hub/deploy/works"
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -64,29 +67,43 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) results {
 	return done
 }
 
-// stale reports whether a plan that makes again what an add-on had is about an add-on that is gone, which the cache
-// does not show yet. Kubernetes would collect what is made for it, which would wake the next pass, without an end, and
-// its agent would have its roles meanwhile. The event about the add-on wakes the next pass.
+// stale reports whether a plan is about an add-on that the cache does not show as it is. One makes again what an add-on
+// had that is gone: Kubernetes would collect what is made for it, which would wake the next pass, without an end, and its
+// agent would have its roles meanwhile. Another one puts an add-on that keeps its configuration back to one that it had
+// before. The event about the add-on wakes the next pass.
 func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (bool, error) {
-	if makesAgain(r.made.had(f.addOn), p) {
+	again, back := makesAgain(r.made.had(f.addOn), p), f.configuration.Choice.Held != "" && changesConfigs(p)
+	if again || back {
 		live, err := r.liveAddOn(ctx, f.addOn)
-		if err != nil || live == nil || live.GetDeletionTimestamp() != nil {
+		if err != nil || live == nil || (again && live.DeletionTimestamp != nil) {
 			return err == nil, err
+		}
+		has := confighash.Map(f.addOn.Status.ConfigReferences)
+		if back && !maps.Equal(confighash.Map(live.Status.ConfigReferences), has) {
+			return true, nil
 		}
 	}
 	r.made.note(f.addOn, p)
 	return false, nil
 }
 
+// changesConfigs reports whether a plan writes other configurations into works that are there.
+func changesConfigs(p plan) bool {
+	of := func(w *workv1.ManifestWork) string { return w.Annotations[names.AnnotationConfigSpecHash] }
+	return slices.ContainsFunc(p.works, func(s workStep) bool {
+		return s.Verb == reconcile.Patch && of(s.Before) != of(s.After)
+	})
+}
+
 // liveAddOn reads an add-on without the cache; nil when it is gone, whether or not another one has its name.
 func (r *Reconciler) liveAddOn(
 	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
-) (client.Object, error) {
+) (*addonv1beta1.ManagedClusterAddOn, error) {
 	live, err := reconcile.Get(ctx, r.Live, client.ObjectKeyFromObject(addOn), r.AddOns.WatchedAddOn())
 	if err != nil || live == nil || live.GetUID() != addOn.UID {
 		return nil, err
 	}
-	return live, nil
+	return addonapi.AddOn(live)
 }
 
 // creates reports whether a step creates an object.

@@ -15,7 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -90,6 +92,47 @@ func TestNothingIsMadeAgainForAnAddOnThatIsGoneBeforeItsStatusSaysAnything(t *te
 	addOn.Status.Conditions = []metav1.Condition{{Type: "ManifestApplied", Status: metav1.ConditionTrue}}
 	assert.False(t, stale(plan{}))
 	assert.Empty(t, r.made.by, "its status says it")
+}
+
+// A hub manager starts with an API server that is behind: it shows what the add-on had before. While it keeps what it has,
+// because no placement selects its cluster, nothing may be put back.
+// Shows: invariants/never-back
+func TestAnAddOnThatKeepsItsConfigurationIsNotPutBackByAnEarlierStatus(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, addonv1alpha1.Install(scheme))
+	with := func(hash string) []addonv1beta1.ConfigReference {
+		return fixture.AddOn("c1", fixture.Desires(fixture.Template("t"), hash)).Status.ConfigReferences
+	}
+	addOn := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a", UID: "u"}}
+	addOn.Status.ConfigReferences = with("new")
+	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(addonapi.AddOnToAlpha(addOn)).Build()
+	r := &Reconciler{Live: live, AddOns: addonapi.Client{Client: live}}
+	work := func(hash string) *workv1.ManifestWork {
+		return &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
+			Annotations: map[string]string{names.AnnotationConfigSpecHash: hash},
+		}}
+	}
+	for sentence, tc := range map[string]struct {
+		cached string
+		held   string
+		before string
+		want   bool
+	}{
+		"its cache is behind":                    {cached: "old", held: "nobody selects it", before: "new", want: true},
+		"its work was changed by another client": {cached: "new", held: "nobody selects it", before: "other"},
+		"its work has what the cache shows":      {cached: "old", held: "nobody selects it", before: "old"},
+		"it gets another configuration":          {cached: "old", before: "new"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			f := facts{addOn: addOn.DeepCopy(), configuration: addon.Configuration{Choice: addon.Choice{Held: tc.held}}}
+			f.addOn.Status.ConfigReferences = with(tc.cached)
+			stale, err := r.stale(t.Context(), f, plan{works: []workStep{
+				{Verb: reconcile.Patch, Before: work(tc.before), After: work(tc.cached)},
+			}})
+			require.NoError(t, err)
+			assert.Equal(t, tc.want, stale)
+		})
+	}
 }
 
 // Shows: hub/hook-once

@@ -1,6 +1,7 @@
 package virtual
 
 import (
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -42,6 +43,7 @@ func happenings() []happening {
 		{"object edited by hand", 20, 20, (*play).editObject},
 		{"cluster selected or not", 15, 15, (*play).toggle},
 		{"clusters selected or not at once", 5, 5, (*play).toggleSome},
+		{"a cluster gives up its place", 5, 5, (*play).giveUpPlace},
 		{"other labels select", 5, 5, (*play).relabel},
 		{"a toleration is added", 2, 2, (*play).tolerate},
 		{"all clusters deselected, and taken back", 3, 3, (*play).takeBack},
@@ -254,6 +256,13 @@ func (p *play) toggles(o one) {
 		return
 	}
 	wanted := p.judge.want(o)
+	if kindOf(addOn) == counted && wanted {
+		// Its Placement can choose only while more clusters have the label than it takes.
+		out := slices.DeleteFunc(p.judge.deselected(), func(other one) bool { return other.addOn != addOn })
+		if len(out) > 0 && len(out) >= len(p.clusters)-countedClusters {
+			o, wanted = out[p.IntN(len(out))], false
+		}
+	}
 	p.judge.labels(o, !wanted)
 	if kindOf(addOn) != counted || wanted {
 		p.judge.wants(o, !wanted)
@@ -265,6 +274,20 @@ func (p *play) toggles(o one) {
 	case kindOf(addOn) != counted:
 		p.expectInstalled(o)
 	}
+}
+
+// giveUpPlace takes a cluster out of an add-on that some clusters have, and puts it back when another one took its place.
+func (p *play) giveUpPlace() {
+	o := one{p.some().Name, addOnName(int(counted))}
+	if !p.judge.want(o) {
+		return
+	}
+	p.toggles(o)
+	p.later(p.between(installed, 20*time.Minute), func() {
+		if slices.Contains(p.judge.deselected(), o) {
+			p.toggles(o)
+		}
+	})
 }
 
 // replacePlacement deletes a Placement and creates it again, as GitOps does when a field may not be changed.

@@ -18,7 +18,6 @@ func seen() [][]string {
 		{"managedclusters"}, {"placements"}, {"placementdecisions"}, {"clustermanagementaddons"}, {"managedclusteraddons"},
 		{"manifestworks"}, {"managedclusters", "placementdecisions"}, {"placements", "placementdecisions"},
 		{"managedclusters", "placements", "placementdecisions", "clustermanagementaddons", "managedclusteraddons"},
-		{"addontemplates"}, {"addontemplates"}, {"addontemplates", "clustermanagementaddons", "managedclusteraddons"},
 	}
 }
 
@@ -28,11 +27,16 @@ type change struct {
 	do   func(p *play, o one, between func())
 	// before comes before it; nil means nothing.
 	before func(p *play, o one)
+	// kinds may be behind; nil means those of seen.
+	kinds [][]string
 	// keeps is set where a counted add-on stays on its clusters; otherwise the Placement may choose others.
 	keeps bool
 }
 
 func changes() []change {
+	templates := [][]string{
+		{"addontemplates"}, {"addontemplates", "clustermanagementaddons"}, {"addontemplates", "managedclusteraddons"},
+	}
 	return []change{
 		{name: "a cluster is deselected and selected", do: (*play).flip},
 		{name: "a Placement is replaced", do: func(p *play, o one, between func()) { p.replacesPlacement(o.addOn, between) }},
@@ -42,10 +46,12 @@ func changes() []change {
 			between()
 			p.byName[o.cluster].toHub.mend()
 		}},
-		{name: "people change an image", keeps: true, do: func(p *play, o one, between func()) {
-			between()
-			p.setImage(o.addOn, p.nextImage("v"))
-		}},
+		{name: "people change an image", kinds: templates, keeps: true, do: (*play).setNextImage},
+		{name: "people change an image twice", kinds: templates, keeps: true,
+			do: func(p *play, o one, between func()) {
+				p.setNextImage(o, func() {})
+				p.setNextImage(o, between)
+			}},
 		{name: "an add-on is deleted", do: func(p *play, o one, between func()) { p.deletesAddOn(o); between() }},
 	}
 }
@@ -53,17 +59,22 @@ func changes() []change {
 // fallBehind lets the hub manager see some kinds for a while as they are in the middle of a change: by its watches, by
 // the lists with which it starts, or by those with which it starts again when it has seen all of it.
 func (p *play) fallBehind() {
-	o, kinds, all := one{p.some().Name, p.addOn()}, seen()[p.IntN(len(seen()))], changes()
+	o, all := one{p.some().Name, p.addOn()}, changes()
 	if kindOf(o.addOn) == counted {
 		all = slices.DeleteFunc(all, func(c change) bool { return !c.keeps })
 	}
 	change, starts, again := all[p.IntN(len(all))], p.IntN(3) > 0, p.IntN(2) == 0
+	kinds := seen()
+	if change.kinds != nil {
+		kinds = change.kinds
+	}
+	in := kinds[p.IntN(len(kinds))]
 	pause, after := p.between(time.Second, 10*time.Minute), p.between(0, 20*time.Second)
 	before := p.between(0, 4*time.Second)
 	if !p.judge.want(o) || p.isWithdrawn(o.addOn) {
 		return
 	}
-	p.options.Log.Info("the hub manager falls behind", "in", kinds, "change", change.name, "cluster", o.cluster,
+	p.options.Log.Info("the hub manager falls behind", "in", in, "change", change.name, "cluster", o.cluster,
 		"addOn", o.addOn, "starts", starts, "again", again, "for", pause)
 	if change.before != nil {
 		change.before(p, o)
@@ -78,7 +89,7 @@ func (p *play) fallBehind() {
 		version = p.version()
 		if !starts {
 			time.Sleep(before)
-			end = p.showEarlier(version, kinds)
+			end = p.showEarlier(version, in)
 		}
 	})
 	if version == "" { // there was nothing to change
@@ -90,7 +101,7 @@ func (p *play) fallBehind() {
 		p.stop(p.manager, "", p.way)
 	}
 	if starts {
-		end = p.showEarlier(version, kinds)
+		end = p.showEarlier(version, in)
 	}
 	p.judge.disturb("", time.Now().Add(pause))
 	p.manager.start(p.ctx)
@@ -105,6 +116,12 @@ func (p *play) showEarlier(version string, kinds []string) (end func()) {
 	}))
 	p.way.reconnect()
 	return end
+}
+
+// setNextImage gives an add-on a new image.
+func (p *play) setNextImage(o one, between func()) {
+	between()
+	p.setImage(o.addOn, p.nextImage("v"))
 }
 
 // version is the present version of the hub.
