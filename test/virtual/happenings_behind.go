@@ -33,10 +33,22 @@ type change struct {
 	keeps bool
 }
 
-func changes() []change {
+// images are those of the image of an add-on.
+func images() []change {
 	templates := [][]string{
 		{"addontemplates"}, {"addontemplates", "clustermanagementaddons"}, {"addontemplates", "managedclusteraddons"},
 	}
+	return []change{
+		{name: "people change an image", kinds: templates, keeps: true, do: (*play).setNextImage},
+		{name: "people change an image twice", kinds: templates, keeps: true,
+			do: func(p *play, o one, between func()) {
+				p.setNextImage(o, func() {})
+				p.setNextImage(o, between)
+			}},
+	}
+}
+
+func changes() []change {
 	return []change{
 		{name: "a cluster is deselected and selected", do: (*play).flip},
 		{name: "a Placement is replaced", do: func(p *play, o one, between func()) { p.replacesPlacement(o.addOn, between) }},
@@ -46,12 +58,6 @@ func changes() []change {
 			between()
 			p.byName[o.cluster].toHub.mend()
 		}},
-		{name: "people change an image", kinds: templates, keeps: true, do: (*play).setNextImage},
-		{name: "people change an image twice", kinds: templates, keeps: true,
-			do: func(p *play, o one, between func()) {
-				p.setNextImage(o, func() {})
-				p.setNextImage(o, between)
-			}},
 		{name: "an add-on is deleted", do: func(p *play, o one, between func()) { p.deletesAddOn(o); between() }},
 	}
 }
@@ -59,7 +65,7 @@ func changes() []change {
 // fallBehind lets the hub manager see some kinds for a while as they are in the middle of a change: by its watches, by
 // the lists with which it starts, or by those with which it starts again when it has seen all of it.
 func (p *play) fallBehind() {
-	o, all := one{p.some().Name, p.addOn()}, changes()
+	o, all := p.wanted(), [][]change{changes(), changes(), images()}[p.IntN(3)]
 	if kindOf(o.addOn) == counted {
 		all = slices.DeleteFunc(all, func(c change) bool { return !c.keeps })
 	}
@@ -106,6 +112,18 @@ func (p *play) fallBehind() {
 	p.judge.disturb("", time.Now().Add(pause))
 	p.manager.start(p.ctx)
 	p.later(pause, end)
+}
+
+// wanted draws an add-on that people want on a cluster, if it finds one.
+func (p *play) wanted() one {
+	o := one{p.some().Name, p.addOn()}
+	for range 20 {
+		if p.judge.want(o) && !p.isWithdrawn(o.addOn) {
+			break
+		}
+		o = one{p.some().Name, p.addOn()}
+	}
+	return o
 }
 
 // showEarlier shows the hub manager some kinds as they were in a version, until the end of that is called.

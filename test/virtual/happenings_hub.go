@@ -80,6 +80,7 @@ func (p *play) withdraw() {
 
 // withdraws deletes the definition of an add-on.
 func (p *play) withdraws(addOn string) {
+	p.judge.withdraws(addOn, true)
 	var selected []string
 	for _, c := range p.clusters {
 		if o := (one{c.Name, addOn}); p.judge.want(o) {
@@ -102,6 +103,7 @@ func (p *play) isWithdrawn(addOn string) bool {
 
 // offer writes the definition of an add-on again.
 func (p *play) offer(addOn string) {
+	p.judge.withdraws(addOn, false)
 	p.mu.Lock()
 	selected := p.withdrawn[addOn]
 	delete(p.withdrawn, addOn)

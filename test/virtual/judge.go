@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/cert"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -57,6 +58,8 @@ type judge struct {
 	wanted, unwanted map[one]time.Time
 	// unlabelled are the clusters of counted add-ons that people took the label from.
 	unlabelled map[one]bool
+	// withdrawn are the add-ons whose definition people deleted.
+	withdrawn map[string]bool
 	// image is the image with which the Deployment of an add-on was last available, next the one that it moves to.
 	image, next map[one]string
 	// wrote is the number of the image that its work has.
@@ -83,6 +86,7 @@ type judge struct {
 func newJudge(w *World) *judge {
 	return &judge{
 		world: w, wanted: map[one]time.Time{}, unwanted: map[one]time.Time{}, unlabelled: map[one]bool{},
+		withdrawn: map[string]bool{},
 		image: map[one]string{}, next: map[one]string{}, wrote: map[one]int{}, since: map[one]time.Time{}, regrouped: map[string]time.Time{},
 		reached: map[one]time.Time{}, fell: map[one]time.Time{}, progress: map[one]string{},
 		going: map[one]bool{}, goingSince: map[one]time.Time{}, expires: map[one]time.Time{}, disturbed: map[string]span{},
@@ -95,6 +99,7 @@ func (j *judge) start() {
 	w := j.world
 	go follow(w.ctx, w.admin, &addonv1alpha1.ManagedClusterAddOnList{}, j.addOn)
 	go follow(w.ctx, w.admin, &workv1.ManifestWorkList{}, j.work)
+	go follow(w.ctx, w.admin, &clusterv1beta1.PlacementDecisionList{}, j.page)
 	for _, c := range w.clusters {
 		go follow(w.ctx, c.admin, &appsv1.DeploymentList{}, func(kind watch.EventType, d *appsv1.Deployment) {
 			j.deployment(kind, one{c.Name, d.Name}, d)
@@ -178,6 +183,13 @@ func (j *judge) labels(o one, set bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.unlabelled[o] = !set
+}
+
+// withdraws notes that people delete the definition of an add-on, or write it again.
+func (j *judge) withdraws(addOn string, gone bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.withdrawn[addOn] = gone
 }
 
 // regroups notes that people replace the Placement of an add-on.
@@ -300,10 +312,6 @@ func (j *judge) addOn(kind watch.EventType, a *addonv1alpha1.ManagedClusterAddOn
 		return
 	}
 	j.progresses(o, a)
-	if _, wanted := j.wanted[o]; kindOf(o.addOn) == counted && kind == watch.Added && a.DeletionTimestamp == nil &&
-		!wanted && !j.unlabelled[o] {
-		j.wanted[o] = time.Now()
-	}
 	if (isGone || a.DeletionTimestamp != nil) && !j.going[o] {
 		if !isGone {
 			j.going[o], j.goingSince[o] = true, time.Now()
@@ -320,6 +328,22 @@ func (j *judge) addOn(kind watch.EventType, a *addonv1alpha1.ManagedClusterAddOn
 	}
 }
 
+// page learns from a PlacementDecision which clusters the Placement of a counted add-on chose.
+func (j *judge) page(kind watch.EventType, page *clusterv1beta1.PlacementDecision) {
+	addOn := page.Labels[clusterv1beta1.PlacementLabel]
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if kind == watch.Deleted || kindOf(addOn) != counted || j.withdrawn[addOn] {
+		return
+	}
+	for _, decision := range page.Status.Decisions {
+		o := one{decision.ClusterName, addOn}
+		if _, wanted := j.wanted[o]; !wanted && !j.unlabelled[o] {
+			j.wanted[o] = time.Now()
+		}
+	}
+}
+
 // deployment judges what happens to the Deployment of an add-on.
 func (j *judge) deployment(kind watch.EventType, o one, d *appsv1.Deployment) {
 	j.mu.Lock()
@@ -330,9 +354,10 @@ func (j *judge) deployment(kind watch.EventType, o one, d *appsv1.Deployment) {
 			j.tell("nothing-taken: the Deployment %s of %s was deleted; it has been selected since %s",
 				o.addOn, o.cluster, j.wanted[o].Format(time.TimeOnly))
 		}
-		if _, wanted := j.wanted[o]; j.going[o] || !wanted { // One that comes again is new, also if this one was broken.
+		if j.going[o] || !j.isWanted(o) { // One that comes again is new, also if this one was broken or soaked.
 			delete(j.next, o)
 			delete(j.fell, o)
+			delete(j.reached, o)
 		}
 		return
 	}

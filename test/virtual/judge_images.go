@@ -49,9 +49,9 @@ func (j *judge) moves(o one, image string, available bool) {
 		}
 		// One that a bad image broke waits for its turn to get the next one, before all that are well.
 		if to == image {
-			// One that is away is not selected, and one that moves since before may be in another group.
-			if kindOf(o.addOn) != grouped ||
-				(j.calm(other.cluster, recovered) && j.since[other].After(j.regrouped[o.addOn])) {
+			// One that is away is not selected, and one that moves since before may be in another group, as a canary is.
+			if kindOf(o.addOn) != grouped || (j.calm(other.cluster, recovered) &&
+				j.since[other].After(j.regrouped[o.addOn]) && j.world.isCanary(other.cluster) == j.world.isCanary(o.cluster)) {
 				moving++
 			}
 		} else if kindOf(o.addOn) != grouped && !broken && before != "" && j.calm(o.cluster, recovered) &&
