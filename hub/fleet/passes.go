@@ -131,14 +131,17 @@ func (p *Passes) change(key types.NamespacedName, change func(*passes)) {
 // Undecided is why the PlacementDecisions of a Placement may not be those of the present clusters.
 type Undecided struct {
 	Why error
-	// Since is when the first change came that no pass has looked at; zero where this process has not decided at all.
-	Since   time.Time
+	// Since is when the first change came that no pass has looked at; zero where nobody has asked yet.
+	Since time.Time
+	// never reports whether this process has not decided at all.
+	never   bool
 	touched map[string]uint64
 }
 
-// Touches reports whether a cluster changed, or what concerns all of them, and no pass has looked at that.
+// Touches reports whether a cluster changed, or what concerns all of them, and no pass has looked at that. To a process
+// that has not decided at all, anything may have changed before it began.
 func (u Undecided) Touches(cluster string) bool {
-	return u.touched[cluster] > 0 || u.touched[EachCluster] > 0
+	return u.never || u.touched[cluster] > 0 || u.touched[EachCluster] > 0
 }
 
 // Undecided returns why the PlacementDecisions of a Placement may not be those of the present clusters, and reports
@@ -154,6 +157,7 @@ func (p *Passes) Undecided(key types.NamespacedName) (Undecided, bool) {
 		return Undecided{}, false
 	}
 	return Undecided{
-		Why: fmt.Errorf("placement %s is being decided", key), Since: of.since, touched: maps.Clone(of.touched),
+		Why: fmt.Errorf("placement %s is being decided", key), Since: of.since, never: of.done == 0,
+		touched: maps.Clone(of.touched),
 	}, true
 }

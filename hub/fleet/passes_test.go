@@ -67,7 +67,10 @@ func TestWhatChangedIsTouchedUntilAPassEndsThatBeganAfterIt(t *testing.T) {
 		}
 		return touched
 	}
-	p.End(key, p.Begin(key, now))
+	p.Ask(key, NoCluster, now)
+	first := p.Begin(key, now)
+	assert.Len(t, touched(), 3, "this process has not decided at all")
+	p.End(key, first)
 	p.Ask(key, NoCluster, now)
 	assert.Empty(t, touched(), "a page was written")
 	p.Ask(key, "c1", now)
