@@ -65,7 +65,7 @@ func (r *Reconciler) remove(ctx context.Context, f fleetFacts, p removals) error
 			}
 			if err == nil {
 				r.memory.forget(f.cma.GetName(), f.last, c.cluster)
-				if p.unexplained && c.counts() {
+				if p.unexplained && f.counts(c) {
 					r.memory.remove(f.cma.GetName(), c.cluster, f.now)
 				}
 				log.FromContext(ctx).Info("uninstalled the add-on: no placement selects the cluster", "cluster", c.cluster)

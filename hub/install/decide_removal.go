@@ -215,13 +215,15 @@ func (f fleetFacts) holds(c candidate, u fleet.Undecided) bool {
 	return u.Since.IsZero() || f.now.Sub(u.Since) > passPeriod || u.Touches(c.cluster)
 }
 
+// counts reports whether the removal from a cluster counts for the limit: an edit explains what it drops, and one whose
+// removals do not come to an end explains no later ones.
+func (f fleetFacts) counts(c candidate) bool {
+	return c.counts() && (!f.explained() || c.absence.noted.After(f.intentSince.Add(removalPeriod)))
+}
+
 // guard decides which of the add-ons that are surely unselected are removed, and which are held.
 func (f fleetFacts) guard(r *removals, sure []candidate) {
-	explained, until := f.explained(), f.intentSince.Add(removalPeriod)
-	counted := slices.DeleteFunc(slices.Clone(sure), func(c candidate) bool {
-		// An edit explains what it drops: one whose removals do not come to an end explains no later ones.
-		return !c.counts() || (explained && !c.absence.noted.After(until))
-	})
+	counted := slices.DeleteFunc(slices.Clone(sure), func(c candidate) bool { return !f.counts(c) })
 	r.remove = sure
 	if f.limit.Percent == 0 || len(counted) == 0 {
 		return
@@ -239,7 +241,7 @@ func (f fleetFacts) guard(r *removals, sure []candidate) {
 	r.remove = nil
 	confirmed := digested(f.state.Confirmed)
 	for _, c := range sure {
-		if !c.counts() || confirmed.Has(digestOf(f.cma.GetUID(), c.cluster)) {
+		if !f.counts(c) || confirmed.Has(digestOf(f.cma.GetUID(), c.cluster)) {
 			r.remove = append(r.remove, c)
 		} else {
 			r.held = append(r.held, c.cluster)
