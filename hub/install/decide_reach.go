@@ -165,6 +165,9 @@ func minds(placements []*fleet.Decisions, taint clusterv1.Taint, now time.Time) 
 		case d.Placement == nil:
 		case isEarlier(d):
 			why = fmt.Sprintf("placement %s was edited and not decided since", d.Key)
+		case !d.Own && d.Written.Before(taint.TimeAdded.Time) && !tolerates(d.Placement.Spec.Tolerations, taint, forGood(taint)):
+			// It may have dropped the cluster when an earlier taint was not tolerated any more.
+			why = fmt.Sprintf("placement %s was not decided since, and tolerates taint %s for a while only", d.Key, taint.Key)
 		case !tolerates(d.Placement.Spec.Tolerations, taint, now):
 			why = fmt.Sprintf("placement %s does not tolerate taint %s", d.Key, taint.Key)
 		}
@@ -189,10 +192,12 @@ func dropsUnavailable(d *fleet.Decisions) bool {
 		[]string{clusterv1.ManagedClusterTaintUnreachable, clusterv1.ManagedClusterTaintUnavailable},
 		func(key string) bool {
 			taint := clusterv1.Taint{Key: key, Effect: clusterv1.TaintEffectNoSelect}
-			// A toleration that ends has ended for a taint that was added long ago.
-			return !tolerates(d.Placement.Spec.Tolerations, taint, taint.TimeAdded.Add(math.MaxInt64))
+			return !tolerates(d.Placement.Spec.Tolerations, taint, forGood(taint))
 		})
 }
+
+// forGood is when each toleration of a taint that ends has ended.
+func forGood(taint clusterv1.Taint) time.Time { return taint.TimeAdded.Add(math.MaxInt64) }
 
 // healthTaint returns the taint of a cluster that is not available; nil when it has none.
 func healthTaint(c *clusterv1.ManagedCluster) *clusterv1.Taint {
