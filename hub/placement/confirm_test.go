@@ -46,7 +46,9 @@ func TestAPageDropsNoClusterByWhatOnlyTheCacheSays(t *testing.T) {
 			live: func(_ *clusterv1beta1.Placement, c *clusterv1.ManagedCluster) { c.Labels = wantedLabels() }, lost: true,
 		},
 		"the taint of the cluster is gone": {
-			live: func(_ *clusterv1beta1.Placement, c *clusterv1.ManagedCluster) { c.Generation++ }, lost: true,
+			live: func(_ *clusterv1beta1.Placement, c *clusterv1.ManagedCluster) {
+				c.Generation, c.Spec.Taints = c.Generation+1, noneButFull()
+			}, lost: true,
 		},
 		"one of many has its label again": {
 			many: true, lost: true,
@@ -93,6 +95,11 @@ func TestAPageDropsNoClusterByWhatOnlyTheCacheSays(t *testing.T) {
 	}
 }
 
+// noneButFull is a taint that the cache does not have.
+func noneButFull() []clusterv1.Taint {
+	return []clusterv1.Taint{{Key: "full", Effect: clusterv1.TaintEffectNoSelectIfNew}}
+}
+
 // wantedLabels select a cluster.
 func wantedLabels() map[string]string { return map[string]string{"wanted": "yes"} }
 
@@ -114,6 +121,10 @@ func (a ahead) Get(ctx context.Context, key client.ObjectKey, into client.Object
 		return err
 	}
 	a.change(placement, cluster)
+	if whole, is := into.(*clusterv1.ManagedCluster); is {
+		cluster.DeepCopyInto(whole)
+		return nil
+	}
 	into.(*metav1.PartialObjectMetadata).ObjectMeta = metaOf(object) //nolint:errcheck // all that is asked for
 	return nil
 }
