@@ -473,14 +473,34 @@ func (s *Store) restore(ctx context.Context, name string) error {
 		Data: lost.Data, Revision: lost.Revision,
 	}
 	if err = s.Client.Create(ctx, again.DeepCopy()); apierrors.IsAlreadyExists(err) {
-		if err = client.IgnoreNotFound(s.Client.Delete(ctx, again)); err == nil {
-			err = s.Client.Create(ctx, again)
+		var there bool
+		if there, err = s.isThere(ctx, again); err == nil && !there {
+			if err = client.IgnoreNotFound(s.Client.Delete(ctx, again)); err == nil {
+				err = s.Client.Create(ctx, again)
+			}
 		}
 	}
 	if err == nil {
 		s.note(name)
 	}
 	return err
+}
+
+// isThere reports whether the API server has a ControllerRevision with the labels by which the cache knows it: somebody
+// created it again, or this process did and had no answer. Replacing it would be a deletion that is to be mended, again
+// and again.
+func (s *Store) isThere(ctx context.Context, revision *appsv1.ControllerRevision) (bool, error) {
+	if s.Live == nil {
+		return false, nil
+	}
+	var list appsv1.ControllerRevisionList
+	err := s.Live.List(ctx, &list, client.InNamespace(revision.Namespace),
+		client.MatchingFields{"metadata.name": revision.Name})
+	return slices.ContainsFunc(list.Items, func(r appsv1.ControllerRevision) bool {
+		labels := maps.Clone(r.Labels) // which may be more
+		maps.Copy(labels, revision.Labels)
+		return r.Name == revision.Name && len(r.Labels) > 0 && maps.Equal(r.Labels, labels)
+	}), err
 }
 
 // note notes that this process created a ControllerRevision, which the cache does not have yet.
