@@ -3,6 +3,7 @@ package configure
 import (
 	"context"
 	"maps"
+	"regexp"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -23,8 +24,14 @@ type awaiting struct {
 	addOns map[types.NamespacedName]doubts
 }
 
-// doubts are Placements with the reason why they are in doubt, which a user reads.
+// doubts are Placements with the kind of reason why they are in doubt, which a user reads.
 type doubts map[types.NamespacedName]string
+
+// varying is what each page changes in a reason: numbers, and lists of pages. It is not another reason: all add-ons of a
+// fleet may await the pages of one decision.
+var varying = regexp.MustCompile(`\[[^\]]*\]|[0-9]+`)
+
+func kindOf(why error) string { return varying.ReplaceAllString(why.Error(), "") }
 
 // note remembers the Placements that an add-on awaits; none forgets it. A nil receiver remembers nothing.
 func (a *awaiting) note(addOn types.NamespacedName, placements doubts) {
@@ -89,7 +96,7 @@ func (c *Configurer) owner(
 		}
 		doubted := doubts{}
 		for _, doubt := range owner.Doubts {
-			doubted[placements[doubt.Index]] = doubt.Why.Error()
+			doubted[placements[doubt.Index]] = kindOf(doubt.Why)
 		}
 		if maps.Equal(noted, doubted) {
 			c.awaiting.note(addOn, doubted)
@@ -114,7 +121,7 @@ func (c *Configurer) wakesAwaiting(placementOf func(client.Object) types.Namespa
 			return c.awaiting.take(key, "")
 		}
 		if _, uncertain := d.Uncertain(c.Placements.Clock.Now()); uncertain != nil {
-			return c.awaiting.take(key, uncertain.Error())
+			return c.awaiting.take(key, kindOf(uncertain))
 		}
 		return c.awaiting.take(key, "")
 	})
