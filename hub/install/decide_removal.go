@@ -255,6 +255,7 @@ func (f fleetFacts) settle(r *removals, state *removalState, waits bool) {
 		*state = removalState{}
 		return
 	}
+	state.Edit, state.EditSince = "", 0
 	if state.Intent == "" {
 		state.Intent = f.intent
 		return
@@ -263,6 +264,9 @@ func (f fleetFacts) settle(r *removals, state *removalState, waits bool) {
 		return
 	}
 	until := f.intentSince.Add(removalPeriod)
+	if f.now.Before(until) || waits || f.unfit() {
+		state.Edit, state.EditSince = f.intent, f.intentSince.Unix()
+	}
 	switch {
 	case f.now.Before(until):
 		r.wake = reconcile.Earliest(r.wake, until)

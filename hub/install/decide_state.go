@@ -27,6 +27,10 @@ type removalState struct {
 	// Intent identifies what people had decided about placements when all that followed from it was done. A difference is
 	// an edit, which explains removals.
 	Intent string `json:"intent,omitempty"`
+	// Edit identifies an edit that is not done, and EditSince is since when it is known, in seconds: a process that starts
+	// does not take it for one of now.
+	Edit      string `json:"edit,omitempty"`
+	EditSince int64  `json:"editSince,omitempty"`
 	// Recent is from how many clusters the add-on was removed lately without such an edit, by minute. It is left out while
 	// these are few.
 	Recent map[string]int `json:"recent,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -108,6 +109,9 @@ func (r *Reconciler) observeIntent(
 	}
 	f.intent = intentOf(strategy.Placements, f.placements, bindings, bound)
 	f.intentSince = r.memory.intentSince(name, f.intent, f.now)
+	if at := time.Unix(f.state.EditSince, 0); f.state.Edit == f.intent && at.Before(f.intentSince) {
+		f.intentSince = at
+	}
 	return nil
 }
 
