@@ -165,7 +165,8 @@ func minds(placements []*fleet.Decisions, taint clusterv1.Taint, now time.Time) 
 		case d.Placement == nil:
 		case isEarlier(d):
 			why = fmt.Sprintf("placement %s was edited and not decided since", d.Key)
-		case !d.Own && d.Written.Before(taint.TimeAdded.Time) && !tolerates(d.Placement.Spec.Tolerations, taint, forGood(taint)):
+		case !d.Own && d.Written.Before(taint.TimeAdded.Time) &&
+			!tolerates(d.Placement.Spec.Tolerations, taint, forGood(taint)):
 			// It may have dropped the cluster when an earlier taint was not tolerated any more.
 			why = fmt.Sprintf("placement %s was not decided since, and tolerates taint %s for a while only", d.Key, taint.Key)
 		case !tolerates(d.Placement.Spec.Tolerations, taint, now):
