@@ -76,29 +76,46 @@ func (r *Reconciler) confirm(ctx context.Context, f facts, dropped []string) err
 	return nil
 }
 
-// confirmSets compares the bindings of the namespace and the sets.
+// confirmSets compares the bindings of the namespace, and the sets that they bind: whoever edits another set all the time
+// holds up nothing here.
 func (r *Reconciler) confirmSets(ctx context.Context, f facts) error {
-	version := schema.GroupVersion(clusterv1beta2.GroupVersion)
-	for kind, cached := range map[string]map[string]client.Object{
-		"ManagedClusterSetBinding": byName(slices.Values(f.bindings)), "ManagedClusterSet": byName(maps.Values(f.sets)),
-	} {
-		var live metav1.PartialObjectMetadataList
-		live.SetGroupVersionKind(version.WithKind(kind + "List"))
-		var in []client.ListOption
-		if kind == "ManagedClusterSetBinding" {
-			in = append(in, client.InNamespace(f.placement.Namespace))
+	bound := map[string]bool{}
+	for _, binding := range f.bindings {
+		bound[binding.Spec.ClusterSet] = true
+	}
+	sets := byName(maps.Values(f.sets))
+	maps.DeleteFunc(sets, func(name string, _ client.Object) bool { return !bound[name] })
+	every := func(string) bool { return true }
+	bindings := byName(slices.Values(f.bindings))
+	err := r.confirmAll(ctx, f, "ManagedClusterSetBinding", bindings, every, client.InNamespace(f.placement.Namespace))
+	if err != nil {
+		return err
+	}
+	return r.confirmAll(ctx, f, "ManagedClusterSet", sets, func(name string) bool { return bound[name] })
+}
+
+// confirmAll compares the objects of a kind that concern a Placement, by their names.
+func (r *Reconciler) confirmAll(
+	ctx context.Context, f facts, kind string, cached map[string]client.Object, concerns func(string) bool,
+	in ...client.ListOption,
+) error {
+	var live metav1.PartialObjectMetadataList
+	live.SetGroupVersionKind(schema.GroupVersion(clusterv1beta2.GroupVersion).WithKind(kind + "List"))
+	if err := r.Live.List(ctx, &live, in...); err != nil {
+		return fmt.Errorf("listing what a Placement that drops clusters selects from: %w", err)
+	}
+	for i := range live.Items {
+		name := live.Items[i].Name
+		if !concerns(name) {
+			continue
 		}
-		if err := r.Live.List(ctx, &live, in...); err != nil {
-			return fmt.Errorf("listing what a Placement that drops clusters selects from: %w", err)
-		}
-		same := len(live.Items) == len(cached)
-		for i := range live.Items {
-			one, is := cached[live.Items[i].Name]
-			same = same && is && sameSpec(&live.Items[i], one)
-		}
-		if !same {
+		if one, is := cached[name]; !is || !sameSpec(&live.Items[i], one) {
 			return reconcile.Behind(clusterv1beta2.GroupName, strings.ToLower(kind)+"s", f.placement.Namespace)
 		}
+		delete(cached, name)
+	}
+	if len(cached) > 0 {
+		return reconcile.Behind(clusterv1beta2.GroupName, strings.ToLower(kind)+"s", f.placement.Namespace)
 	}
 	return nil
 }
