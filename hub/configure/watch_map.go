@@ -92,6 +92,7 @@ func (c *Configurer) addOnsOfConfig(ctx context.Context, o client.Object) []ctrl
 }
 
 func (c *Configurer) addOnsNaming(ctx context.Context, key string) []ctrl.Request {
+	c.Store.Drop(key)
 	requests := c.addOnsBy(ctx, addonconfig.IndexConfig, key)
 	for _, cma := range c.AddOns.ManagementsBy(ctx, addonconfig.IndexConfig, key) {
 		requests = append(requests, c.addOnsBy(ctx, addonapi.IndexName, cma.Name)...)

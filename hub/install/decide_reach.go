@@ -73,7 +73,7 @@ func admitted(c candidate, now time.Time) (time.Time, error) {
 	if c.managed == nil || !c.managed.DeletionTimestamp.IsZero() {
 		return time.Time{}, nil
 	}
-	if until := acceptedLately(c, now).Add(backPeriod); now.Before(until) {
+	if until := acceptedLately(c).Add(backPeriod); now.Before(until) {
 		return until, fmt.Errorf("cluster %s was accepted a moment ago", c.cluster)
 	}
 	return time.Time{}, nil
@@ -81,8 +81,9 @@ func admitted(c candidate, now time.Time) (time.Time, error) {
 
 // acceptedLately returns when the hub accepted the cluster of an add-on again, as this process saw it, or as the
 // condition of the cluster says: the process may be younger. It is zero when neither is known. An add-on that came
-// after the acceptance was not there during a denial, and a condition from the future was written by another clock.
-func acceptedLately(c candidate, now time.Time) time.Time {
+// after the acceptance was not there during a denial. A cluster that was unselected before is so for another reason: its
+// agent may write the time of the condition, and has a clock of its own.
+func acceptedLately(c candidate) time.Time {
 	told := meta.FindStatusCondition(c.managed.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
 	if c.absence.denied || told == nil || told.Status != metav1.ConditionTrue {
 		return c.absence.accepted
@@ -91,7 +92,7 @@ func acceptedLately(c candidate, now time.Time) time.Time {
 	switch {
 	case !created.Add(backPeriod).Before(since): // It may be a moment older than the condition of a first acceptance.
 		return time.Time{}
-	case since.After(now):
+	case since.After(c.absence.noted):
 		return c.absence.noted
 	}
 	return since
@@ -129,6 +130,9 @@ func reachable(
 		}
 	}
 	since := a.available
+	if late := a.noted.Add(latePeriod); !a.noted.IsZero() && since.After(late) && a.back.Before(late) {
+		since = late // This process saw no absence since then, and an agent may write the time.
+	}
 	// What a person edits, our placement decides in a moment; that it was edited says nothing of a cluster that came back
 	// since.
 	old := written.Before(since) && len(placements) > 0 && (own || !edited)

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,58 +21,61 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// confirm returns an error, which is a lost race, if a Placement that drops clusters, one of these, or a set or binding
-// is not the one that the API server has: of a user who edits a Placement and labels, a cache may show either first,
-// and who takes the place of a cluster that is dropped may keep it. Labels and taints are compared, for what an agent
-// says of its cluster may change at any time.
-func (r *Reconciler) confirm(ctx context.Context, f facts, dropped []string) error {
-	if len(dropped) == 0 {
-		return nil
+// confirm returns a plan that drops no cluster by what only the cache says: the plan, or another one where the API server
+// has other labels, taints or bindings of a cluster that it drops. Of a user who edits a Placement and labels, a cache
+// may show either first, and who takes the place of a cluster that is dropped may keep it. An error, which is a lost
+// race, says that the Placement, or a set or binding, is not the one that the API server has.
+//
+// A cluster that differs is judged as the API server has it, and the pass goes on: an agent may write labels and
+// addresses of its cluster all the time.
+func (r *Reconciler) confirm(ctx context.Context, f *facts, in interest, p plan) (plan, error) {
+	confirmed := map[string]bool{}
+	for range maxLooks {
+		left := slices.DeleteFunc(slices.Clone(p.dropped), func(name string) bool { return confirmed[name] })
+		if len(left) == 0 {
+			return p, nil
+		}
+		if len(confirmed) == 0 {
+			asked, err := r.confirmScope(ctx, *f)
+			if err != nil || !asked {
+				return p, err
+			}
+		}
+		other, err := r.look(ctx, f, left)
+		if err != nil {
+			return p, err
+		}
+		for _, name := range left {
+			confirmed[name] = true
+		}
+		if other {
+			p = decide(*f, in)
+		}
 	}
+	return p, reconcile.Behind(clusterv1.GroupName, "managedclusters", p.dropped[0])
+}
+
+// maxLooks is how often a pass decides at most: judged as it is, a cluster may take the place of another one.
+const maxLooks = 4
+
+// confirmScope compares the Placement, its bindings and sets. False means that the rights of an earlier version do not let
+// us ask; removals ask, too.
+func (r *Reconciler) confirmScope(ctx context.Context, f facts) (asked bool, err error) {
 	key, placement := client.ObjectKeyFromObject(f.placement), &metav1.PartialObjectMetadata{}
 	placement.SetGroupVersionKind(schema.GroupVersion(clusterv1beta1.GroupVersion).WithKind("Placement"))
-	placement, err := reconcile.Get(ctx, r.Live, key, placement)
+	placement, err = reconcile.Get(ctx, r.Live, key, placement)
 	if apierrors.IsForbidden(err) {
-		return nil // The rights of an earlier version do not let us ask; removals ask, too.
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	const foreign, unbound = clusterv1beta1.PlacementDisableAnnotation, names.AnnotationSetBindings
 	if placement == nil || !sameSpec(placement, f.placement) || placement.Annotations[foreign] == "true" ||
 		placement.Annotations[unbound] != f.placement.Annotations[unbound] {
-		return reconcile.Behind(clusterv1beta1.GroupName, "placements", key.String())
+		return false, reconcile.Behind(clusterv1beta1.GroupName, "placements", key.String())
 	}
-	if err := r.confirmSets(ctx, f); err != nil {
-		return err
-	}
-	live, err := r.liveClusters(ctx, dropped)
-	if err != nil {
-		return err
-	}
-	left := askedEach
-	for _, c := range f.clusters {
-		one := live[c.Name]
-		if one == nil || !maps.Equal(one.Labels, c.Labels) {
-			continue
-		}
-		same := sameSpec(one, c)
-		if !same && one.UID == c.UID && left > 0 && slices.Contains(dropped, c.Name) {
-			left--
-			if same, err = r.sameTaints(ctx, c); err != nil {
-				return err
-			}
-		}
-		if same {
-			delete(live, c.Name)
-		}
-	}
-	for _, name := range dropped { // One that does not exist is in no cache, or will not be for long.
-		if live[name] != nil {
-			return reconcile.Behind(clusterv1.GroupName, "managedclusters", name)
-		}
-	}
-	return nil
+	return true, r.confirmSets(ctx, f)
 }
 
 // confirmSets compares the bindings of the namespace, and the sets that they bind: whoever edits another set all the time
@@ -99,25 +101,19 @@ func (r *Reconciler) confirmAll(
 	ctx context.Context, f facts, kind string, cached map[string]client.Object, concerns func(string) bool,
 	in ...client.ListOption,
 ) error {
-	var live metav1.PartialObjectMetadataList
-	live.SetGroupVersionKind(schema.GroupVersion(clusterv1beta2.GroupVersion).WithKind(kind + "List"))
-	if err := r.Live.List(ctx, &live, in...); err != nil {
-		return fmt.Errorf("listing what a Placement that drops clusters selects from: %w", err)
-	}
-	for i := range live.Items {
-		name := live.Items[i].Name
-		if !concerns(name) {
-			continue
+	behind := reconcile.Behind(clusterv1beta2.GroupName, strings.ToLower(kind)+"s", f.placement.Namespace)
+	of := schema.GroupVersion(clusterv1beta2.GroupVersion).WithKind(kind)
+	err := r.each(ctx, of, func(live *metav1.PartialObjectMetadata) error {
+		if one, is := cached[live.Name]; concerns(live.Name) && (!is || !sameSpec(live, one)) {
+			return behind
 		}
-		if one, is := cached[name]; !is || !sameSpec(&live.Items[i], one) {
-			return reconcile.Behind(clusterv1beta2.GroupName, strings.ToLower(kind)+"s", f.placement.Namespace)
-		}
-		delete(cached, name)
+		delete(cached, live.Name)
+		return nil
+	}, in...)
+	if err == nil && len(cached) > 0 {
+		return behind
 	}
-	if len(cached) > 0 {
-		return reconcile.Behind(clusterv1beta2.GroupName, strings.ToLower(kind)+"s", f.placement.Namespace)
-	}
-	return nil
+	return err
 }
 
 // byName returns objects by their names.
@@ -129,25 +125,74 @@ func byName[T client.Object](all iter.Seq[T]) map[string]client.Object {
 	return objects
 }
 
-// askedEach is how many clusters are asked for one by one; those of more are listed at once.
-const askedEach = 20
+const (
+	// askedEach is how many clusters are asked for one by one; those of more are listed.
+	askedEach = 20
+	// maxOther is how many clusters are judged as the API server has them; if more differ, the cache is behind.
+	maxOther = 50
+	// livePage is how many objects are listed at once: clusters that were never accepted may be large, and any number.
+	livePage = 100
+)
 
-// liveClusters returns the metadata of the clusters that the API server has, at least of those with some names.
+// look asks the API server for clusters, and takes over those that differ. It reports whether there are any. One lists at
+// a time.
+func (r *Reconciler) look(ctx context.Context, f *facts, dropped []string) (other bool, err error) {
+	leave, err := r.looking.Enter(ctx, "look at the clusters that a Placement drops")
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	live, err := r.liveClusters(ctx, dropped)
+	if err != nil {
+		return false, err
+	}
+	at := map[string]int{}
+	for i, c := range f.clusters {
+		at[c.Name] = i
+	}
+	taken := 0
+	for _, name := range dropped { // One that does not exist is in no cache, or will not be for long.
+		i, known := at[name]
+		if one := live[name]; one == nil ||
+			(known && sameSpec(one, f.clusters[i]) && maps.Equal(one.Labels, f.clusters[i].Labels)) {
+			continue
+		}
+		if taken++; taken > maxOther {
+			return false, reconcile.Behind(clusterv1.GroupName, "managedclusters", name)
+		}
+		whole, err := reconcile.Get(ctx, r.Live, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{})
+		switch {
+		case err != nil:
+			return false, err
+		case whole == nil:
+			continue
+		}
+		whole.ManagedFields = nil // of any size, and not judged
+		if other = true; known {
+			f.clusters[i] = whole
+		} else {
+			f.clusters = append(f.clusters, whole)
+		}
+	}
+	return other, nil
+}
+
+// liveClusters returns what the API server has of the clusters with some names: of the metadata, what is compared.
 func (r *Reconciler) liveClusters(
 	ctx context.Context, names []string,
 ) (map[string]*metav1.PartialObjectMetadata, error) {
 	live := map[string]*metav1.PartialObjectMetadata{}
 	kind := schema.GroupVersion(clusterv1.GroupVersion).WithKind("ManagedCluster")
 	if len(names) > askedEach {
-		var list metav1.PartialObjectMetadataList
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind("ManagedClusterList"))
-		if err := r.Live.List(ctx, &list); err != nil {
-			return nil, fmt.Errorf("listing the clusters, of which a Placement drops some: %w", err)
-		}
-		for i := range list.Items {
-			live[list.Items[i].Name] = &list.Items[i]
-		}
-		return live, nil
+		err := r.each(ctx, kind, func(c *metav1.PartialObjectMetadata) error {
+			if _, asked := slices.BinarySearch(names, c.Name); asked {
+				live[c.Name] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+					UID: c.UID, Generation: c.Generation, DeletionTimestamp: c.DeletionTimestamp, Labels: maps.Clone(c.Labels),
+				}}
+			}
+			return nil
+		})
+		return live, err
 	}
 	for _, name := range names {
 		one := &metav1.PartialObjectMetadata{}
@@ -161,14 +206,26 @@ func (r *Reconciler) liveClusters(
 	return live, nil
 }
 
-// sameTaints reports whether a cluster, of which the API server has another generation, is the same but for its
-// addresses: its agent writes those, and could hold up the others by writing them all the time.
-func (r *Reconciler) sameTaints(ctx context.Context, cached *clusterv1.ManagedCluster) (bool, error) {
-	live, err := reconcile.Get(ctx, r.Live, client.ObjectKeyFromObject(cached), &clusterv1.ManagedCluster{})
-	return live != nil && live.UID == cached.UID && maps.Equal(live.Labels, cached.Labels) &&
-		live.DeletionTimestamp.Equal(cached.DeletionTimestamp) &&
-		live.Spec.HubAcceptsClient == cached.Spec.HubAcceptsClient &&
-		equality.Semantic.DeepEqual(live.Spec.Taints, cached.Spec.Taints), err
+// each shows the metadata of all objects of a kind, in pages. What is shown must not be kept.
+func (r *Reconciler) each(
+	ctx context.Context, kind schema.GroupVersionKind, see func(*metav1.PartialObjectMetadata) error,
+	in ...client.ListOption,
+) error {
+	for more, first := "", true; first || more != ""; first = false {
+		var page metav1.PartialObjectMetadataList
+		page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		options := slices.Concat(in, []client.ListOption{client.Limit(livePage), client.Continue(more)})
+		if err := r.Live.List(ctx, &page, options...); err != nil {
+			return fmt.Errorf("listing every %s, because a Placement drops clusters: %w", kind.Kind, err)
+		}
+		for i := range page.Items {
+			if err := see(&page.Items[i]); err != nil {
+				return err
+			}
+		}
+		more = page.Continue
+	}
+	return nil
 }
 
 // sameSpec reports whether two copies of an object have the same spec.

@@ -22,6 +22,8 @@ func TestAPageDropsNoClusterByWhatOnlyTheCacheSays(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		// many is set for one that drops most of a fleet.
 		many bool
+		// tainted is set where the cache shows a cluster with a taint, and else one without its label.
+		tainted bool
 		// live changes what the API server has and the cache does not.
 		live func(*clusterv1beta1.Placement, *clusterv1.ManagedCluster)
 		lost bool
@@ -46,9 +48,14 @@ func TestAPageDropsNoClusterByWhatOnlyTheCacheSays(t *testing.T) {
 			live: func(_ *clusterv1beta1.Placement, c *clusterv1.ManagedCluster) { c.Labels = wantedLabels() }, lost: true,
 		},
 		"the taint of the cluster is gone": {
-			live: func(_ *clusterv1beta1.Placement, c *clusterv1.ManagedCluster) {
+			tainted: true, live: func(_ *clusterv1beta1.Placement, c *clusterv1.ManagedCluster) {
 				c.Generation, c.Spec.Taints = c.Generation+1, noneButFull()
 			}, lost: true,
+		},
+		"the cluster has another taint, and still no label": {
+			live: func(_ *clusterv1beta1.Placement, c *clusterv1.ManagedCluster) {
+				c.Generation, c.Spec.Taints = c.Generation+1, noneButFull()
+			},
 		},
 		"one of many has its label again": {
 			many: true, lost: true,
@@ -85,7 +92,11 @@ func TestAPageDropsNoClusterByWhatOnlyTheCacheSays(t *testing.T) {
 
 			for _, name := range goes {
 				edit(t, hub, client.ObjectKey{Name: name}, &clusterv1.ManagedCluster{},
-					func(c *clusterv1.ManagedCluster) { c.Labels = nil })
+					func(c *clusterv1.ManagedCluster) {
+						if c.Labels = nil; tc.tainted {
+							c.Labels, c.Spec.Taints = wantedLabels(), []clusterv1.Taint{{Key: "full", Effect: clusterv1.TaintEffectNoSelect}}
+						}
+					})
 			}
 			r.Live = ahead{hub, tc.live}
 			_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})

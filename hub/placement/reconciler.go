@@ -26,6 +26,8 @@ type Reconciler struct {
 	Passes *fleet.Passes
 
 	memory memory
+	// looking lets one pass at a time look at clusters of the API server.
+	looking reconcile.Gate
 	// turns leave workers to Placements with few writes, queue takes those whose turn it is.
 	turns reconcile.Turns
 	queue queue
@@ -56,7 +58,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if waits = !r.turns.Enter(req, p.length()); waits {
 		return ctrl.Result{}, nil // its turn comes with a request
 	}
-	if err := r.confirm(ctx, f, p.dropped); err != nil {
+	if p, err = r.confirm(ctx, &f, in, p); err != nil {
 		return reconcile.FromError(err).Settle(f.now)
 	}
 	all, more, failed := r.act(ctx, req.NamespacedName, p.layout.Slices)

@@ -60,8 +60,8 @@ type Store struct {
 	wants   map[string][]Named
 
 	mu sync.Mutex
-	// hashes are the hashes of the latest content of configurations.
-	hashes map[addonv1beta1.AddOnConfig]hashEntry
+	// hashes are the hashes of the latest content of configurations, by index key.
+	hashes map[string]hashEntry
 	// contents are those of ControllerRevisions by name; they must not be changed.
 	contents map[string]contentEntry
 	// created are the names of ControllerRevisions that this process created and that the cache has not had yet.
@@ -133,7 +133,7 @@ func (s *Store) find(ctx context.Context, config addonv1beta1.AddOnConfig) (Stat
 func (s *Store) Confirm(ctx context.Context, config addonv1beta1.AddOnConfig) error {
 	object, known := s.Versions.New(config.ConfigGroupResource)
 	s.mu.Lock()
-	cached := s.hashes[config]
+	cached := s.hashes[keyOf(config)]
 	s.mu.Unlock()
 	if s.Live == nil || !known || cached.confirmed {
 		return nil
@@ -150,9 +150,9 @@ func (s *Store) Confirm(ctx context.Context, config addonv1beta1.AddOnConfig) er
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.hashes[config] == cached {
+	if s.hashes[keyOf(config)] == cached {
 		cached.confirmed = true
-		s.hashes[config] = cached
+		s.hashes[keyOf(config)] = cached
 	}
 	return nil
 }
@@ -250,7 +250,7 @@ func KeyOf(ref objectwatch.Ref) string {
 func (s *Store) hash(config addonv1beta1.AddOnConfig, object *unstructured.Unstructured) (hashEntry, error) {
 	entry := hashEntry{uid: object.GetUID(), resourceVersion: object.GetResourceVersion()}
 	s.mu.Lock()
-	known := s.hashes[config]
+	known := s.hashes[keyOf(config)]
 	s.mu.Unlock()
 	if known.uid == entry.uid && known.resourceVersion == entry.resourceVersion && known.hash != "" {
 		return known, nil
@@ -263,10 +263,23 @@ func (s *Store) hash(config addonv1beta1.AddOnConfig, object *unstructured.Unstr
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.hashes == nil {
-		s.hashes = map[addonv1beta1.AddOnConfig]hashEntry{}
+		s.hashes = map[string]hashEntry{}
 	}
-	s.hashes[config] = entry
+	s.hashes[keyOf(config)] = entry
 	return entry, nil
+}
+
+// Drop forgets what is known of the present content of a configuration that changed or is gone, by its index key. Whoever
+// makes configurations and deletes them takes no memory.
+func (s *Store) Drop(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.hashes, key)
+}
+
+// keyOf returns the index key of a configuration.
+func keyOf(config addonv1beta1.AddOnConfig) string {
+	return confighash.Key(config.ConfigGroupResource, config.ConfigReferent)
 }
 
 // Kept returns a content that is stored for an add-on; nil when it is not. The object must not be changed.
