@@ -30,10 +30,13 @@ import (
 // addresses of its cluster all the time.
 func (r *Reconciler) confirm(ctx context.Context, f *facts, in interest, p plan) (plan, error) {
 	confirmed := map[string]bool{}
-	for range maxLooks {
+	for looks := 0; ; looks++ {
 		left := slices.DeleteFunc(slices.Clone(p.dropped), func(name string) bool { return confirmed[name] })
-		if len(left) == 0 {
+		switch {
+		case len(left) == 0:
 			return p, nil
+		case looks == maxLooks:
+			return p, reconcile.Behind(clusterv1.GroupName, "managedclusters", left[0])
 		}
 		if len(confirmed) == 0 {
 			asked, err := r.confirmScope(ctx, *f)
@@ -52,7 +55,6 @@ func (r *Reconciler) confirm(ctx context.Context, f *facts, in interest, p plan)
 			p = decide(*f, in)
 		}
 	}
-	return p, reconcile.Behind(clusterv1.GroupName, "managedclusters", p.dropped[0])
 }
 
 // maxLooks is how often a pass decides at most: judged as it is, a cluster may take the place of another one.
@@ -134,14 +136,8 @@ const (
 	livePage = 100
 )
 
-// look asks the API server for clusters, and takes over those that differ. It reports whether there are any. One lists at
-// a time.
+// look asks the API server for clusters, and takes over those that differ. It reports whether there are any.
 func (r *Reconciler) look(ctx context.Context, f *facts, dropped []string) (other bool, err error) {
-	leave, err := r.looking.Enter(ctx, "look at the clusters that a Placement drops")
-	if err != nil {
-		return false, err
-	}
-	defer leave()
 	live, err := r.liveClusters(ctx, dropped)
 	if err != nil {
 		return false, err
@@ -177,14 +173,20 @@ func (r *Reconciler) look(ctx context.Context, f *facts, dropped []string) (othe
 	return other, nil
 }
 
-// liveClusters returns what the API server has of the clusters with some names: of the metadata, what is compared.
+// liveClusters returns what the API server has of the clusters with some names: of the metadata, what is compared. One
+// pass lists at a time.
 func (r *Reconciler) liveClusters(
 	ctx context.Context, names []string,
 ) (map[string]*metav1.PartialObjectMetadata, error) {
 	live := map[string]*metav1.PartialObjectMetadata{}
 	kind := schema.GroupVersion(clusterv1.GroupVersion).WithKind("ManagedCluster")
 	if len(names) > askedEach {
-		err := r.each(ctx, kind, func(c *metav1.PartialObjectMetadata) error {
+		leave, err := r.listing.Enter(ctx, "list the clusters, of which a Placement drops some")
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		err = r.each(ctx, kind, func(c *metav1.PartialObjectMetadata) error {
 			if _, asked := slices.BinarySearch(names, c.Name); asked {
 				live[c.Name] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 					UID: c.UID, Generation: c.Generation, DeletionTimestamp: c.DeletionTimestamp, Labels: maps.Clone(c.Labels),

@@ -53,3 +53,21 @@ func TestOneAgentThatWritesAllTheTimeHoldsUpNoPlacement(t *testing.T) {
 		})
 	}
 }
+
+// The cache shows three clusters without their labels, which the API server has again. Each takes the place of another
+// one, so the pass decides again and again.
+func TestAPassThatDecidesAgainEnds(t *testing.T) {
+	hub, r, key := hubOf(t, 9, interceptor.Funcs{})
+	selecting(t, hub, key, clusters(0, 9))
+	edit(t, hub, key, &clusterv1beta1.Placement{}, func(p *clusterv1beta1.Placement) { p.Spec.NumberOfClusters = new(int32(9)) })
+	passOf(t, r, key)
+	passOf(t, r, key)
+	require.Len(t, union(pagesOf(t, hub)), 9)
+	for _, name := range clusters(0, 3) {
+		edit(t, hub, client.ObjectKey{Name: name}, &clusterv1.ManagedCluster{}, func(c *clusterv1.ManagedCluster) { c.Labels = nil })
+	}
+	edit(t, hub, key, &clusterv1beta1.Placement{}, func(p *clusterv1beta1.Placement) { p.Spec.NumberOfClusters = new(int32(6)) })
+	r.Live = ahead{hub, func(_ *clusterv1beta1.Placement, c *clusterv1.ManagedCluster) { c.Labels = wantedLabels() }}
+	passOf(t, r, key)
+	assert.ElementsMatch(t, clusters(0, 6), union(pagesOf(t, hub)), "those with the first names, by what the API server has")
+}

@@ -26,8 +26,8 @@ type Reconciler struct {
 	Passes *fleet.Passes
 
 	memory memory
-	// looking lets one pass at a time look at clusters of the API server.
-	looking reconcile.Gate
+	// listing lets one pass at a time list the clusters of the API server.
+	listing reconcile.Gate
 	// turns leave workers to Placements with few writes, queue takes those whose turn it is.
 	turns reconcile.Turns
 	queue queue

@@ -35,9 +35,7 @@ type change struct {
 
 // images are those of the image of an add-on.
 func images() []change {
-	templates := [][]string{
-		{"addontemplates"}, {"addontemplates", "clustermanagementaddons"}, {"addontemplates", "managedclusteraddons"},
-	}
+	templates := [][]string{{"addontemplates"}}
 	return []change{
 		{name: "people change an image", kinds: templates, keeps: true, do: (*play).setNextImage},
 		{name: "people change an image twice", kinds: templates, keeps: true,

@@ -82,7 +82,7 @@ func (s *scheduler) look() {
 func (s *scheduler) pause(ctx context.Context) (ended bool) {
 	s.mu.Lock()
 	took := time.Duration(s.random.Int64N(int64(time.Second)))
-	if s.random.IntN(40) == 0 && s.rested() {
+	if s.random.IntN(15) == 0 && s.rested() {
 		s.held = time.Now().Add(time.Duration(s.random.Int64N(int64(away))))
 	}
 	if held := time.Until(s.held); held > 0 {
