@@ -133,7 +133,7 @@ const (
 	// maxOther is how many clusters are judged as the API server has them; if more differ, the cache is behind.
 	maxOther = 50
 	// livePage is how many objects are listed at once: clusters that were never accepted may be large, and any number.
-	livePage = 100
+	livePage = 50
 )
 
 // look asks the API server for clusters, and takes over those that differ. It reports whether there are any.

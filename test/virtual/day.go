@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -164,7 +165,8 @@ func (p *play) links() []*link {
 	return all
 }
 
-// mend ends all outages and lies, and replaces bad images.
+// mend ends all outages and lies, replaces bad images, and edits the Placements of the other scheduler, as Events about
+// add-ons ask for that are kept because it has decided nothing since their clusters came back.
 func (p *play) mend() {
 	p.manager.start(p.ctx)
 	for _, l := range p.links() {
@@ -177,6 +179,11 @@ func (p *play) mend() {
 	for addOn, image := range p.chosenImages() {
 		if isBad(image) {
 			p.setImage(addOn, p.nextImage("v"))
+		}
+		if kindOf(addOn) == foreign {
+			p.editSpec(addOn, func(spec *clusterv1beta1.PlacementSpec) {
+				spec.NumberOfClusters = new(int32(len(p.clusters)))
+			})
 		}
 	}
 }
