@@ -27,8 +27,8 @@ type awaiting struct {
 // doubts are Placements with the kind of reason why they are in doubt, which a user reads.
 type doubts map[types.NamespacedName]string
 
-// varying is what each page changes in a reason: numbers, and lists of pages. It is not another reason: all add-ons of a
-// fleet may await the pages of one decision.
+// varying is what each page changes in a reason: numbers, and lists of pages. It is not another reason: all add-ons of
+// a fleet may await the pages of one decision.
 var varying = regexp.MustCompile(`\[[^\]]*\]|[0-9]+`)
 
 func kindOf(why error) string { return varying.ReplaceAllString(why.Error(), "") }

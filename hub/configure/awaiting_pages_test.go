@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/util/workqueue"
-	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
@@ -30,7 +29,7 @@ func TestEachPageOfADecisionIsNoPassOfTheFleetThatAwaitsIt(t *testing.T) {
 		for j := range size {
 			clusters = append(clusters, fmt.Sprintf("x%04d", i*size+j))
 		}
-		var page *clusterv1beta1.PlacementDecision = placement("high", clusters...).page
+		page := placement("high", clusters...).page
 		page.Name = fmt.Sprintf("high-decision-%d", i+1)
 		require.NoError(t, s.c.Client.Create(t.Context(), page))
 		handler.Create(t.Context(), event.CreateEvent{Object: page}, q)

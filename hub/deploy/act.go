@@ -68,9 +68,9 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) results {
 }
 
 // stale reports whether a plan is about an add-on that the cache does not show as it is. One makes again what an add-on
-// had that is gone: Kubernetes would collect what is made for it, which would wake the next pass, without an end, and its
-// agent would have its roles meanwhile. Another one puts an add-on that keeps its configuration back to one that it had
-// before. The event about the add-on wakes the next pass.
+// had that is gone: Kubernetes would collect what is made for it, which would wake the next pass, without an end, and
+// its agent would have its roles meanwhile. Another one puts an add-on that keeps its configuration back to one that it
+// had before. The event about the add-on wakes the next pass.
 func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (bool, error) {
 	again, back := makesAgain(r.made.had(f.addOn), p), f.configuration.Choice.Held != "" && changesConfigs(p)
 	if again || back {

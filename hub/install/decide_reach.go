@@ -81,8 +81,8 @@ func admitted(c candidate, now time.Time) (time.Time, error) {
 
 // acceptedLately returns when the hub accepted the cluster of an add-on again, as this process saw it, or as the
 // condition of the cluster says: the process may be younger. It is zero when neither is known. An add-on that came
-// after the acceptance was not there during a denial. A cluster that was unselected before is so for another reason: its
-// agent may write the time of the condition, and has a clock of its own.
+// after the acceptance was not there during a denial. A cluster that was unselected before is so for another reason:
+// its agent may write the time of the condition, and has a clock of its own.
 func acceptedLately(c candidate) time.Time {
 	told := meta.FindStatusCondition(c.managed.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
 	if c.absence.denied || told == nil || told.Status != metav1.ConditionTrue {

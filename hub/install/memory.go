@@ -82,8 +82,9 @@ func wasTainted(was *clusterv1.ManagedCluster) bool {
 	return was != nil && healthTaint(was) != nil
 }
 
-// missed notes that a cluster was away while nobody watched, and is back: decisions may have dropped it because of that. Of
-// one that is unselected for long, only what is watched counts: its agent may write at any time since when it is available.
+// missed notes that a cluster was away while nobody watched, and is back: decisions may have dropped it because of
+// that. Of one that is unselected for long, only what is watched counts: its agent may write at any time since when it
+// is available.
 func (m *memory) missed(cluster string, now time.Time) {
 	for _, f := range m.fleets {
 		if a, noted := f.unselected[cluster]; noted && now.Before(a.noted.Add(latePeriod)) {

@@ -21,10 +21,10 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// confirm returns a plan that drops no cluster by what only the cache says: the plan, or another one where the API server
-// has other labels, taints or bindings of a cluster that it drops. Of a user who edits a Placement and labels, a cache
-// may show either first, and who takes the place of a cluster that is dropped may keep it. An error, which is a lost
-// race, says that the Placement, or a set or binding, is not the one that the API server has.
+// confirm returns a plan that drops no cluster by what only the cache says: the plan, or another one where the API
+// server has other labels or another spec of a cluster that it drops. Of a user who edits a Placement and labels, a
+// cache may show either first, and who takes the place of a cluster that is dropped may keep it. An error, which is a
+// lost race, says that the Placement, or a set or binding, is not the one that the API server has.
 //
 // A cluster that differs is judged as the API server has it, and the pass goes on: an agent may write labels and
 // addresses of its cluster all the time.
@@ -60,8 +60,8 @@ func (r *Reconciler) confirm(ctx context.Context, f *facts, in interest, p plan)
 // maxLooks is how often a pass decides at most: judged as it is, a cluster may take the place of another one.
 const maxLooks = 4
 
-// confirmScope compares the Placement, its bindings and sets. False means that the rights of an earlier version do not let
-// us ask; removals ask, too.
+// confirmScope compares the Placement, its bindings and sets. False means that the rights of an earlier version do not
+// let us ask; removals ask, too.
 func (r *Reconciler) confirmScope(ctx context.Context, f facts) (asked bool, err error) {
 	key, placement := client.ObjectKeyFromObject(f.placement), &metav1.PartialObjectMetadata{}
 	placement.SetGroupVersionKind(schema.GroupVersion(clusterv1beta1.GroupVersion).WithKind("Placement"))
@@ -80,8 +80,8 @@ func (r *Reconciler) confirmScope(ctx context.Context, f facts) (asked bool, err
 	return true, r.confirmSets(ctx, f)
 }
 
-// confirmSets compares the bindings of the namespace, and the sets that they bind: whoever edits another set all the time
-// holds up nothing here.
+// confirmSets compares the bindings of the namespace, and the sets that they bind: whoever edits another set all the
+// time holds up nothing here.
 func (r *Reconciler) confirmSets(ctx context.Context, f facts) error {
 	bound := map[string]bool{}
 	for _, binding := range f.bindings {

@@ -19,10 +19,11 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// byOthers are the decisions of another placement controller, in pages, that were others before; nil for the first ones.
-func byOthers(name string, at time.Time, before *fleet.Decisions, selected int, pages ...[]string) *fleet.Decisions {
+// byOthers are the decisions of another placement controller about three clusters, in pages, that were others before; nil
+// for the first ones.
+func byOthers(name string, at time.Time, before *fleet.Decisions, pages ...[]string) *fleet.Decisions {
 	placement := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "p"}}
-	placement.Status.NumberOfSelectedClusters = int32(selected)
+	placement.Status.NumberOfSelectedClusters = 3
 	placement.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.PlacementConditionSatisfied}}
 	var all []*clusterv1beta1.PlacementDecision
 	for i, clusters := range pages {
@@ -48,8 +49,8 @@ func TestAClusterBetweenTwoPagesKeepsItsPlaceInTheRollout(t *testing.T) {
 		return fixture.With(fixture.AddOn(cluster, fixture.Desires(template, "t")),
 			fixture.Condition("Progressing", metav1.ConditionTrue, reason, now.Add(-time.Minute)))
 	}
-	whole := byOthers("p", now.Add(-time.Hour), nil, 3, []string{"b", "c"}, []string{"d"})
-	torn := byOthers("p", now, whole, 3, []string{"a", "b"}, []string{"d"})
+	whole := byOthers("p", now.Add(-time.Hour), nil, []string{"b", "c"}, []string{"d"})
+	torn := byOthers("p", now, whole, []string{"a", "b"}, []string{"d"})
 	for sentence, tc := range map[string]struct {
 		c       *addonv1beta1.ManagedClusterAddOn
 		at      time.Time
@@ -87,7 +88,7 @@ func TestAClusterBetweenTwoPagesKeepsItsPlaceInTheRollout(t *testing.T) {
 			assert.Equal(t, tc.admits, p.admissions["a"].granted, "a: %+v", p.admissions["a"])
 			assert.Equal(t, tc.granted, p.admissions["c"].granted)
 			assert.Equal(t, tc.why, p.admissions["c"].reason)
-			if tc.at == now {
+			if tc.at.Equal(now) {
 				assert.Equal(t, now.Add(fleet.FailoverPeriod), p.wake)
 			}
 		})
@@ -97,12 +98,12 @@ func TestAClusterBetweenTwoPagesKeepsItsPlaceInTheRollout(t *testing.T) {
 // Shows: hub/rollout-incomplete
 func TestAClusterBetweenTwoPagesOfALaterPlacementDoesNotGetTheConfigurationOfAnEarlierOne(t *testing.T) {
 	first, second, now := fixture.Template("t"), fixture.Template("u"), fixture.Noon()
-	whole := byOthers("q", now.Add(-time.Hour), nil, 3, []string{"b", "c"}, []string{"d"})
+	whole := byOthers("q", now.Add(-time.Hour), nil, []string{"b", "c"}, []string{"d"})
 	for after, granted := range map[time.Duration]bool{0: false, fleet.FailoverPeriod: true} {
 		p := decide(facts{
 			now: now.Add(after), cma: fixture.NewCMA(nil, fixture.Placement("p", first), fixture.Placement("q", second)),
 			states:     addonconfig.States{first: {Hash: "t"}, second: {Hash: "u"}},
-			placements: []*fleet.Decisions{selects("c"), byOthers("q", now, whole, 3, []string{"a", "b"}, []string{"d"})},
+			placements: []*fleet.Decisions{selects("c"), byOthers("q", now, whole, []string{"a", "b"}, []string{"d"})},
 			members:    membersOf(fixture.AddOn("c", fixture.Has(second, "u"))),
 		})
 		target := Fingerprint(fixture.AddOn("c", fixture.Desires(first, "t")).Status.ConfigReferences)

@@ -269,8 +269,8 @@ func (s *Store) hash(config addonv1beta1.AddOnConfig, object *unstructured.Unstr
 	return entry, nil
 }
 
-// Drop forgets what is known of the present content of a configuration that changed or is gone, by its index key. Whoever
-// makes configurations and deletes them takes no memory.
+// Drop forgets what is known of the present content of a configuration that changed or is gone, by its index key.
+// Whoever makes configurations and deletes them takes no memory.
 func (s *Store) Drop(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

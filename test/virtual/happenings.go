@@ -276,7 +276,8 @@ func (p *play) toggles(o one) {
 	}
 }
 
-// giveUpPlace takes a cluster out of an add-on that some clusters have, and puts it back when another one took its place.
+// giveUpPlace takes a cluster out of an add-on that some clusters have, and puts it back when another one took its
+// place.
 func (p *play) giveUpPlace() {
 	o := one{p.some().Name, addOnName(int(counted))}
 	if !p.judge.want(o) {

@@ -90,7 +90,9 @@ func ParseSizes(text string) ([]Size, error) {
 	return sizes, nil
 }
 
-// patience is how long a step may take.
+// patience is how long a step may take. Each request makes the API server look at the bindings of all clusters
+// (docs/operations/large-fleets.md), so what the clusters take together grows with the square of their number.
 func (s Size) patience() time.Duration {
-	return 5*time.Minute + time.Duration(s.all())*100*time.Millisecond
+	each := 100*time.Millisecond + time.Duration(s.Clusters)*20*time.Microsecond
+	return 5*time.Minute + time.Duration(s.all())*each
 }
