@@ -107,6 +107,9 @@ var numbered = regexp.MustCompile(`"image":"[a-z-]+([0-9]+)"`)
 // work judges the image that the work of an add-on has: whatever the hub manager sees, it is none of before.
 func (j *judge) work(kind watch.EventType, w *workv1.ManifestWork) {
 	o := one{w.Namespace, w.Labels[addonv1alpha1.AddonLabelKey]}
+	if o.addOn == "" {
+		return // People write it, and may put anything back.
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if kind == watch.Deleted {
