@@ -103,20 +103,20 @@ func (r *Reconciler) liveRequests(
 	ctx context.Context, name string,
 ) ([]*certificatesv1.CertificateSigningRequest, error) {
 	var all []*certificatesv1.CertificateSigningRequest
-	for more, first := "", true; first || more != ""; first = false {
-		var page certificatesv1.CertificateSigningRequestList
-		if err := r.Live.List(ctx, &page, client.MatchingLabels{names.LabelClusterName: name},
-			client.Limit(requestPage), client.Continue(more)); err != nil {
-			return nil, fmt.Errorf("listing the certificate requests of cluster %s: %w", name, err)
-		}
+	type page = certificatesv1.CertificateSigningRequestList
+	newPage := func() *page { return &page{} }
+	err := reconcile.InPages(ctx, r.Live, requestPage, newPage, func(page *page) error {
 		for _, request := range reconcile.Pointers(page.Items) {
 			kept := request.DeepCopy() // a pointer into the page would keep all of it
 			if _, err := csrs.Trim(kept); err != nil {
-				return nil, err
+				return err
 			}
 			all = append(all, kept)
 		}
-		more = page.Continue
+		return nil
+	}, client.MatchingLabels{names.LabelClusterName: name})
+	if err != nil {
+		return nil, fmt.Errorf("listing the certificate requests of cluster %s: %w", name, err)
 	}
 	return all, nil
 }

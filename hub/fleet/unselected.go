@@ -52,9 +52,12 @@ func (d *Decisions) leave(before *Decisions, now time.Time) {
 	d.left = map[string]Group{}
 	leaving, _ := before.Leaving(now)
 	for _, groups := range []map[string]Group{leaving, before.Groups} {
-		maps.Copy(d.left, groups)
+		for cluster, group := range groups {
+			if !d.Selects(cluster) {
+				d.left[cluster] = group
+			}
+		}
 	}
-	maps.DeleteFunc(d.left, func(cluster string, _ Group) bool { return d.Selects(cluster) })
 }
 
 // remember sets since when the decisions are as they are. Another controller may stop between two writes, so all must

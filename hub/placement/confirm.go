@@ -213,19 +213,21 @@ func (r *Reconciler) each(
 	ctx context.Context, kind schema.GroupVersionKind, see func(*metav1.PartialObjectMetadata) error,
 	in ...client.ListOption,
 ) error {
-	for more, first := "", true; first || more != ""; first = false {
-		var page metav1.PartialObjectMetadataList
+	newPage := func() *metav1.PartialObjectMetadataList {
+		page := &metav1.PartialObjectMetadataList{}
 		page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		options := slices.Concat(in, []client.ListOption{client.Limit(livePage), client.Continue(more)})
-		if err := r.Live.List(ctx, &page, options...); err != nil {
-			return fmt.Errorf("listing every %s, because a Placement drops clusters: %w", kind.Kind, err)
-		}
+		return page
+	}
+	err := reconcile.InPages(ctx, r.Live, livePage, newPage, func(page *metav1.PartialObjectMetadataList) error {
 		for i := range page.Items {
 			if err := see(&page.Items[i]); err != nil {
 				return err
 			}
 		}
-		more = page.Continue
+		return nil
+	}, in...)
+	if err != nil {
+		return fmt.Errorf("looking at every %s, because a Placement drops clusters: %w", kind.Kind, err)
 	}
 	return nil
 }

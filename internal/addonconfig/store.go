@@ -499,7 +499,7 @@ func (s *Store) restore(ctx context.Context, name string) error {
 	return err
 }
 
-// isThere reports whether the API server has a ControllerRevision with the labels by which the cache knows it: somebody
+// isThere reports whether the API server has a ControllerRevision with the labels by which the cache knows it: a client
 // created it again, or this process did and had no answer. Replacing it would be a deletion that is to be mended, again
 // and again.
 func (s *Store) isThere(ctx context.Context, revision *appsv1.ControllerRevision) (bool, error) {

@@ -86,10 +86,9 @@ type judge struct {
 func newJudge(w *World) *judge {
 	return &judge{
 		world: w, wanted: map[one]time.Time{}, unwanted: map[one]time.Time{}, unlabelled: map[one]bool{},
-		withdrawn: map[string]bool{},
-		image:     map[one]string{}, next: map[one]string{}, wrote: map[one]int{}, since: map[one]time.Time{},
-		regrouped: map[string]time.Time{},
-		reached:   map[one]time.Time{}, fell: map[one]time.Time{}, progress: map[one]string{},
+		withdrawn: map[string]bool{}, image: map[one]string{}, next: map[one]string{}, wrote: map[one]int{},
+		since: map[one]time.Time{}, regrouped: map[string]time.Time{}, reached: map[one]time.Time{},
+		fell: map[one]time.Time{}, progress: map[one]string{},
 		going: map[one]bool{}, goingSince: map[one]time.Time{}, expires: map[one]time.Time{}, disturbed: map[string]span{},
 		counts: map[string]int{},
 	}
