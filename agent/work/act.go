@@ -30,10 +30,8 @@ const (
 
 // apply brings the objects of a work to the desired state and publishes the result on both sides.
 func (r *Reconciler) apply(ctx context.Context, f *facts) reconcile.Outcome {
-	if err := r.ensureFinalizer(ctx, f); manifest.ObjectGone(err) {
-		return reconcile.Done()
-	} else if err != nil {
-		return reconcile.FromError(err)
+	if kept, outcome := r.ensureFinalizer(ctx, f); !kept {
+		return outcome
 	}
 	if r.isBehind(ctx, f) {
 		return reconcile.Waiting(f.now.Add(behindPause))

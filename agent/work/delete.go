@@ -35,7 +35,10 @@ func (r *Reconciler) deleteWork(ctx context.Context, f *facts) reconcile.Outcome
 	if f.applied != nil {
 		return outcome.And(r.publishDeleting(ctx, f, &left, ""))
 	}
-	err := r.finalizeWork(ctx, f)
+	wait, err := r.finalizeWork(ctx, f)
+	if wait != nil {
+		return outcome.And(reconcile.DoneUntil(*wait))
+	}
 	if err == nil {
 		return outcome
 	}

@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/agent/work/inventory"
 	"github.com/spokelet/spokelet/agent/work/missing"
@@ -98,7 +97,7 @@ func (e *evictor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	if f.stale {
 		return reconcile.Waiting(f.now.Add(staleDelay)).Settle(f.now)
 	}
-	managed, err := e.hasWork(ctx, e.Hub.GetClient(), f.applied)
+	managed, err := e.hasWork(ctx, f.applied, false)
 	if err != nil {
 		return reconcile.FromError(err).Settle(f.now)
 	}
@@ -121,13 +120,17 @@ func (e *evictor) checkEvictionLag(f *facts) {
 	f.stale = known.lag(f.applied.UID, f.applied.ResourceVersion, !f.applied.DeletionTimestamp.IsZero(), f.now)
 }
 
-// hasWork reports whether the AppliedManifestWork has its work on the present hub.
-func (e *evictor) hasWork(ctx context.Context, hub client.Reader, applied *workv1.AppliedManifestWork) (bool, error) {
-	work, ours := e.inventory.Work(applied)
-	if !ours {
+// hasWork reports whether the AppliedManifestWork has its work on the present hub; live asks the hub itself.
+func (e *evictor) hasWork(ctx context.Context, applied *workv1.AppliedManifestWork, live bool) (bool, error) {
+	name, ours := e.inventory.Work(applied)
+	switch {
+	case !ours:
 		return false, nil
+	case live:
+		work, err := e.liveWork(ctx, name)
+		return work != nil, err
 	}
-	return e.onHub(ctx, hub, work)
+	return e.onHub(ctx, e.Hub.GetClient(), name, &workv1.ManifestWork{})
 }
 
 // proceed does what the stage requires.
@@ -209,9 +212,7 @@ func (e *evictor) finish(ctx context.Context, f *facts) reconcile.Outcome {
 // ends only when the hub itself, asked again under the rights that the agent has there, says that the work does not
 // exist. A hub that does not answer, or does not know the agent, takes nothing down.
 func (e *evictor) evict(ctx context.Context, f *facts) reconcile.Outcome {
-	within, cancel := context.WithTimeout(ctx, hubTimeout)
-	defer cancel()
-	managed, err := e.hasWork(within, e.Hub.GetAPIReader(), f.applied)
+	managed, err := e.hasWork(ctx, f.applied, true)
 	if err != nil {
 		return reconcile.FromError(err)
 	}

@@ -86,9 +86,11 @@ func TestARecordWhoseSpecWasEditedHasItsWork(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			edited := record.DeepCopy()
 			edited.Name, edited.Spec.ManifestWorkName = c.name, c.work
-			managed, err := lost.hasWork(t.Context(), lost.hub, edited)
-			require.NoError(t, err)
-			assert.Equal(t, c.managed, managed)
+			for _, live := range []bool{false, true} {
+				managed, err := lost.hasWork(t.Context(), edited, live)
+				require.NoError(t, err)
+				assert.Equal(t, c.managed, managed)
+			}
 			assert.Equal(t, c.says, lost.lostWork(edited).Name)
 		})
 	}
@@ -116,7 +118,7 @@ func TestOnlyAWorkThatDoesNotExistIsGone(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			hub := reader{c.answer}
-			exists, err := (&Reconciler{Cluster: "c"}).onHub(t.Context(), hub, "w")
+			exists, err := (&Reconciler{Cluster: "c"}).onHub(t.Context(), hub, "w", &workv1.ManifestWork{})
 			assert.Equal(t, c.exists, exists)
 			assert.Equal(t, c.known, err == nil, "what is unknown deletes nothing")
 			applied, err := inventory.Read(t.Context(), hub, "a")

@@ -277,11 +277,8 @@ func (r *Reconciler) isBehind(ctx context.Context, f *facts) bool {
 	if f.applied == nil || !inventory.WentBack(f.applied, f.work) {
 		return false
 	}
-	within, cancel := context.WithTimeout(ctx, hubTimeout)
-	defer cancel()
-	live := &workv1.ManifestWork{}
-	err := r.Hub.GetAPIReader().Get(within, types.NamespacedName{Namespace: r.Cluster, Name: f.work.Name}, live)
-	return err == nil && live.UID == f.work.UID && live.Generation > f.work.Generation
+	live, err := r.liveWork(ctx, f.work.Name)
+	return err == nil && live != nil && live.UID == f.work.UID && live.Generation > f.work.Generation
 }
 
 // goBack records that a work went back to an earlier generation, before anything of it is applied. What the later one

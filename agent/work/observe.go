@@ -97,10 +97,8 @@ func (r *Reconciler) abandoned(ctx context.Context, f *facts) (*workv1.AppliedMa
 	if created == "" {
 		return nil, nil // absence is an answer here
 	}
-	within, cancel := context.WithTimeout(ctx, hubTimeout)
-	defer cancel()
-	exists, err := r.onHub(within, r.Hub.GetAPIReader(), f.owner.Name)
-	if err != nil || exists {
+	work, err := r.liveWork(ctx, f.owner.Name)
+	if err != nil || work != nil {
 		return nil, err
 	}
 	live, err := inventory.Read(ctx, r.inventory.Live, r.inventory.Name(f.owner.Name))
@@ -110,9 +108,9 @@ func (r *Reconciler) abandoned(ctx context.Context, f *facts) (*workv1.AppliedMa
 	return live, nil
 }
 
-// onHub reports whether a work exists on the hub.
-func (r *Reconciler) onHub(ctx context.Context, hub client.Reader, name string) (bool, error) {
-	err := hub.Get(ctx, types.NamespacedName{Namespace: r.Cluster, Name: name}, &workv1.ManifestWork{})
+// onHub reads a work from a hub, and reports whether it exists there.
+func (r *Reconciler) onHub(ctx context.Context, hub client.Reader, name string, work client.Object) (bool, error) {
+	err := hub.Get(ctx, types.NamespacedName{Namespace: r.Cluster, Name: name}, work)
 	if manifest.ObjectGone(err) {
 		return false, nil
 	}

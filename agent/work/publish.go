@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
+	"k8s.io/utils/ptr"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/agent/work/manifest"
@@ -33,49 +34,91 @@ const (
 	deletingPause = time.Second
 )
 
-// ensureFinalizer adds our finalizer to the work, without which nothing is applied.
-func (r *Reconciler) ensureFinalizer(ctx context.Context, f *facts) error {
-	if slices.Contains(f.work.Finalizers, names.FinalizerManifestWork) {
-		return nil
+// ensureFinalizer adds our finalizer to the work, without which nothing is applied. It returns true when the hub has
+// it.
+func (r *Reconciler) ensureFinalizer(ctx context.Context, f *facts) (bool, reconcile.Outcome) {
+	// A hub that has a later write of ours has the finalizer, however long the event of that takes.
+	if slices.Contains(f.work.Finalizers, names.FinalizerManifestWork) || r.notes.of(f.owner).work.ahead(f.work, f.now) {
+		return true, reconcile.Done()
 	}
-	before, after := lightWork(f.work), lightWork(f.work)
-	after.Finalizers = append(slices.Clone(after.Finalizers), names.FinalizerManifestWork)
-	within, cancel := context.WithTimeout(ctx, hubTimeout)
-	defer cancel()
-	if _, err := reconcile.PatchMain(within, r.Hub.GetClient(), before, after); err != nil {
-		return fmt.Errorf("adding the finalizer: %w", err)
+	wait, err := r.putFinalizers(ctx, f, append(slices.Clone(f.work.Finalizers), names.FinalizerManifestWork))
+	switch {
+	case manifest.ObjectGone(err), wait != nil:
+		return false, reconcile.DoneUntil(ptr.Deref(wait, time.Time{}))
+	case err != nil:
+		return false, reconcile.FromError(fmt.Errorf("adding the finalizer: %w", err))
 	}
-	r.wroteWork(f, after)
-	f.work, f.atHub = after, nil
 	f.complete()
-	return nil
+	return true, reconcile.Done()
 }
 
-// finalizeWork removes our finalizer from the work, of which nothing is left.
-func (r *Reconciler) finalizeWork(ctx context.Context, f *facts) error {
+// finalizeWork removes our finalizer from the work, of which nothing is left. It returns until when to wait for a hub
+// that takes its time, as putFinalizers does.
+func (r *Reconciler) finalizeWork(ctx context.Context, f *facts) (*time.Time, error) {
 	if !slices.Contains(f.work.Finalizers, names.FinalizerManifestWork) {
-		return nil
+		return nil, nil
 	}
-	before, after := lightWork(f.work), lightWork(f.work)
-	after.Finalizers = slices.DeleteFunc(slices.Clone(after.Finalizers), func(name string) bool {
+	left := slices.DeleteFunc(slices.Clone(f.work.Finalizers), func(name string) bool {
 		return name == names.FinalizerManifestWork
 	})
-	if len(after.Finalizers) == 0 {
-		after.Finalizers = nil
+	wait, err := r.putFinalizers(ctx, f, left)
+	if err != nil && !manifest.ObjectGone(err) {
+		return nil, fmt.Errorf("releasing the ManifestWork: %w", err)
 	}
+	return wait, nil
+}
+
+// putFinalizers writes the finalizers of the work as publish sends a status, and for the same reason: a request that is
+// given up when a busy hub has done half of it, and sent again, costs it as much each time and may never end. It
+// returns until when to wait where it is not known how that went, zero when the end wakes the work. The hub answers with
+// the metadata alone, which is all that a slow link can carry soon.
+func (r *Reconciler) putFinalizers(ctx context.Context, f *facts, finalizers []string) (*time.Time, error) {
+	if wait := r.awaitsHub(f, f.work.UID); wait != nil {
+		return wait, nil
+	}
+	owner, uid := f.owner, f.work.UID
+	before := manifestWork(f.work.ObjectMeta)
+	after := before.DeepCopy()
+	after.Finalizers = finalizers
+	wait, err := r.deliver(ctx, f, uid, func(ctx context.Context) error {
+		if _, err := reconcile.PatchMain(ctx, r.Hub.GetClient(), before, after); err != nil {
+			return err
+		}
+		r.notes.change(owner, func(n *note) {
+			n.work = written{uid: uid, version: after.ResourceVersion, at: r.Clock.Now(), gone: len(finalizers) == 0}
+			n.created = ""
+		})
+		return nil
+	})
+	if wait != nil || err != nil {
+		return wait, err
+	}
+	work := *f.work
+	work.ObjectMeta = after.ObjectMeta
+	f.work, f.atHub = &work, nil
+	return nil, nil
+}
+
+// manifestWork returns the metadata of a work as an object, whose finalizers can be compared and patched.
+func manifestWork(of metav1.ObjectMeta) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: workv1.GroupVersion.String(), Kind: "ManifestWork"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: of.Namespace, Name: of.Name, UID: of.UID, ResourceVersion: of.ResourceVersion, Finalizers: of.Finalizers,
+		},
+	}
+}
+
+// liveWork asks the hub for the metadata of a work; nil when it does not exist. A hub that does not answer soon is an
+// error.
+func (r *Reconciler) liveWork(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
 	within, cancel := context.WithTimeout(ctx, hubTimeout)
 	defer cancel()
-	_, err := reconcile.PatchMain(within, r.Hub.GetClient(), before, after)
-	if manifest.ObjectGone(err) {
-		return nil
+	live := manifestWork(metav1.ObjectMeta{})
+	if exists, err := r.onHub(within, r.Hub.GetAPIReader(), name, live); err != nil || !exists {
+		return nil, err
 	}
-	if err != nil {
-		return fmt.Errorf("releasing the ManifestWork: %w", err)
-	}
-	if len(after.Finalizers) == 0 {
-		r.notes.change(f.owner, func(n *note) { n.work = written{uid: f.work.UID, at: r.Clock.Now(), gone: true} })
-	}
-	return nil
+	return live, nil
 }
 
 // lightWork is a work without its spec and status, to compare and patch the rest.
@@ -114,14 +157,12 @@ func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.
 		return reconcile.Done()
 	}
 	known := r.notes.of(f.owner)
-	switch {
-	case known.publishes(before.UID):
-		return reconcile.Done()
-	case known.work.ahead(before, f.now):
+	if known.work.ahead(before, f.now) && !known.publishes(before.UID) {
 		// The event of the write ends that, but for one that comes while this pass looks.
 		return reconcile.DoneUntil(reconcile.Earliest(known.work.aheadUntil(), f.now.Add(hubPause)))
-	case f.now.Before(known.hubSilentUntil):
-		return reconcile.DoneUntil(known.hubSilentUntil)
+	}
+	if wait := r.awaitsHub(f, before.UID); wait != nil {
+		return reconcile.DoneUntil(*wait)
 	}
 	if onlyFeedback(&before.Status, &status) {
 		limit, at, ok := known.feedback.Spend(f.now)
@@ -198,21 +239,47 @@ func (r *Reconciler) publish(ctx context.Context, f *facts, after *workv1.Manife
 		r.notes.change(owner, func(n *note) { n.unsure = isUnsure(err) })
 		return err
 	}
-	if r.publisher == nil {
-		return r.sent(f, after, send(ctx))
+	wait, err := r.deliver(ctx, f, before.UID, send)
+	if wait != nil {
+		return reconcile.DoneUntil(*wait)
 	}
-	r.notes.change(owner, func(n *note) { n.publishing = &before.UID })
-	taken, ended, err := r.publisher.publish(ctx, send, func(err error) { r.sentLate(owner, before.UID, err) })
+	return r.sent(f, after, err)
+}
+
+// awaitsHub returns until when nothing is sent about a work: something is on its way, whose end wakes the work, or the
+// hub did not take it late. nil when it may be sent.
+func (r *Reconciler) awaitsHub(f *facts, uid types.UID) *time.Time {
+	known := r.notes.of(f.owner)
+	switch {
+	case known.publishes(uid):
+		return &time.Time{}
+	case f.now.Before(known.hubSilentUntil):
+		return &known.hubSilentUntil
+	}
+	return nil
+}
+
+// deliver makes a request about a work by the publisher; a reconciler that was not set up makes it at once. It returns
+// until when to wait where it is not known how that went, zero when the end of the request wakes the work.
+func (r *Reconciler) deliver(
+	ctx context.Context, f *facts, uid types.UID, send func(context.Context) error,
+) (*time.Time, error) {
+	if r.publisher == nil {
+		return nil, send(ctx)
+	}
+	owner := f.owner
+	r.notes.change(owner, func(n *note) { n.publishing = &uid })
+	taken, ended, err := r.publisher.publish(ctx, send, func(err error) { r.sentLate(owner, uid, err) })
 	switch {
 	case !taken:
 		until := f.now.Add(hubPause)
 		r.notes.change(owner, func(n *note) { n.publishing, n.hubSilentUntil = nil, until })
-		return reconcile.DoneUntil(until)
+		return &until, nil
 	case !ended:
-		return reconcile.Done()
+		return &time.Time{}, nil
 	}
 	r.notes.change(owner, func(n *note) { n.publishing = nil })
-	return r.sent(f, after, err)
+	return nil, err
 }
 
 // send writes a status to the hub. A large one is a patch of what changed, of which the hub answers with the metadata
@@ -255,7 +322,7 @@ func isUnsure(err error) bool {
 	return err != nil && (!errors.As(err, &answer) || answer.Status().Code >= http.StatusInternalServerError)
 }
 
-// sentLate notes how sending a status ended for which no pass waits, and wakes the work: at once, or after a pause
+// sentLate notes how a request ended for which no pass waits, and wakes the work: at once, or after a pause
 // where it failed. That of a former work of the name says nothing about this one.
 func (r *Reconciler) sentLate(owner watch.Owner, uid types.UID, err error) {
 	pause := time.Duration(0)

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -30,6 +31,7 @@ import (
 
 	"github.com/spokelet/spokelet/agent/work/offline"
 	"github.com/spokelet/spokelet/agent/work/watch"
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // stubHub is the API server of the hub, or of the cluster, with one client and a cache that is never behind.
@@ -56,6 +58,15 @@ func publishing(put func(ctx context.Context, work string) error) *Reconciler {
 			ctx context.Context, _ client.Client, _ string, object client.Object, _ ...client.SubResourceUpdateOption,
 		) error {
 			return put(ctx, object.GetName())
+		},
+		Patch: func(
+			ctx context.Context, _ client.WithWatch, object client.Object, _ client.Patch, _ ...client.PatchOption,
+		) error {
+			err := put(ctx, object.GetName())
+			if err == nil {
+				object.SetResourceVersion("9")
+			}
+			return err
 		},
 	})
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
@@ -114,6 +125,92 @@ func TestAHubThatDoesNotAnswerHoldsUpNoPass(t *testing.T) {
 		}
 		assert.LessOrEqual(t, time.Since(began), 2*hubTimeout, "the spoke comes before the hub")
 	})
+}
+
+// TestAHubThatIsBusyGetsAFinalizerByOneRequest has a hub that takes ten seconds for each request, and is as busy with one
+// that is given up.
+//
+// Shows: work/slow-hub
+func TestAHubThatIsBusyGetsAFinalizerByOneRequest(t *testing.T) {
+	const takes = 10 * time.Second
+	for sentence, pass := range map[string]func(context.Context, *Reconciler, *facts) bool{
+		"a work that is new": func(ctx context.Context, r *Reconciler, f *facts) bool {
+			kept, outcome := r.ensureFinalizer(ctx, f)
+			return kept && outcome.Err() == nil
+		},
+		"a work that goes": func(ctx context.Context, r *Reconciler, f *facts) bool {
+			f.work.Finalizers = []string{names.FinalizerManifestWork}
+			wait, err := r.finalizeWork(ctx, f)
+			return wait == nil && err == nil && r.notes.of(f.owner).work.gone
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				asked := 0
+				r := publishing(func(ctx context.Context, _ string) error {
+					asked++
+					select {
+					case <-time.After(takes):
+						return nil
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				})
+				defer r.queues.works.ShutDown()
+				defer startPublisher(t, r)()
+				began := time.Now()
+				for range 5 {
+					f := factsOf("w")
+					f.work.ResourceVersion = "7"
+					assert.False(t, pass(t.Context(), r, f), "nothing is applied, and nothing forgotten, before the hub has it")
+				}
+				assert.LessOrEqual(t, time.Since(began), hubTimeout, "no pass waits for it but the first")
+				time.Sleep(takes)
+				synctest.Wait()
+				assert.Equal(t, 1, r.queues.works.Len(), "its end wakes the work")
+				f := factsOf("w")
+				f.work.ResourceVersion = "7" // the event of the write takes its time, too
+				pass(t.Context(), r, f)
+				assert.Equal(t, 1, asked)
+			})
+		})
+	}
+}
+
+// Shows: work/slow-hub
+func TestAFinalizerThatABusyHubHasIsBelieved(t *testing.T) {
+	r := publishing(func(context.Context, string) error { return nil })
+	defer r.queues.works.ShutDown()
+	f := factsOf("w")
+	f.work.ResourceVersion = "7"
+	kept, _ := r.ensureFinalizer(t.Context(), f)
+	require.True(t, kept)
+	assert.Equal(t, []string{names.FinalizerManifestWork}, f.work.Finalizers)
+	for sentence, c := range map[string]struct {
+		uid     types.UID
+		version string
+		after   time.Duration
+		asks    bool
+	}{
+		"the cache is behind":              {uid: "u", version: "7"},
+		"somebody took it away":            {uid: "u", version: "10", asks: true},
+		"it is another work of that name":  {uid: "v", version: "7", asks: true},
+		"the hub was restored to a former": {uid: "u", version: "7", after: publishTimeout + time.Second, asks: true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			asked := false
+			r := publishing(func(context.Context, string) error { asked = true; return nil })
+			defer r.queues.works.ShutDown()
+			written := f.work.DeepCopy()
+			written.ResourceVersion = "9"
+			r.noteWork(f.owner, written)
+			g := factsOf("w")
+			g.work.UID, g.work.ResourceVersion, g.now = c.uid, c.version, time.Now().Add(c.after)
+			kept, _ := r.ensureFinalizer(t.Context(), g)
+			assert.True(t, kept)
+			assert.Equal(t, c.asks, asked)
+		})
+	}
 }
 
 // Shows: work/slow-hub

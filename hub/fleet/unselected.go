@@ -44,9 +44,9 @@ func (d *Decisions) Leaving(now time.Time) (clusters map[string]Group, until tim
 	return d.left, until
 }
 
-// leave sets the clusters that left.
+// leave sets the clusters that left. Those of a Placement that does not exist may not come back.
 func (d *Decisions) leave(before *Decisions, now time.Time) {
-	if before == nil || d.Own {
+	if before == nil || d.Own || d.Placement == nil {
 		return
 	}
 	d.left = map[string]Group{}

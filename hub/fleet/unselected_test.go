@@ -121,4 +121,8 @@ func TestClustersThatAnotherControllerDropsAreLeaving(t *testing.T) {
 	assert.Zero(t, until)
 	leaving, _ = pages(again, late, []string{"0"}, []string{"b"}).Leaving(late)
 	assert.Equal(t, map[string]Group{"a": whole.Groups["a"]}, leaving, "c is gone for good")
+
+	gone := NewDecisions(whole.Key, nil, nil, false, noon(), whole)
+	leaving, _ = gone.Leaving(noon())
+	assert.Empty(t, leaving, "nothing comes back of what a Placement selected that is deleted")
 }

@@ -220,11 +220,12 @@ func (f facts) placement(index int, of *targets) (planner.Placement, stuckAddOns
 		held := cmp.Or(f.keeps(index, m), heldBy(target))
 		if leaves {
 			held = "keeps what it has while the decisions of placement " + selection.Key.String() + " change"
+		} else {
+			stuck.add(m, state == planner.Pending && held == "", f.now)
 		}
-		stuck.add(m, state == planner.Pending && held == "", f.now)
 		p.Clusters = append(p.Clusters, planner.Cluster{
 			Name: cluster, Group: group.Index, GroupName: group.Name, State: state, Since: since, Broken: m.broken(),
-			Held: held,
+			Held: held, Leaving: leaves,
 		})
 	}
 	for _, cluster := range selection.Names {

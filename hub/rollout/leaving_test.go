@@ -88,6 +88,8 @@ func TestAClusterBetweenTwoPagesKeepsItsPlaceInTheRollout(t *testing.T) {
 			assert.Equal(t, tc.admits, p.admissions["a"].granted, "a: %+v", p.admissions["a"])
 			assert.Equal(t, tc.granted, p.admissions["c"].granted)
 			assert.Equal(t, tc.why, p.admissions["c"].reason)
+			assert.Equal(t, 3, p.placements[0].Counts.Configured, "the status has those that are selected")
+			assert.Zero(t, p.placements[0].Counts.Failed)
 			if tc.at.Equal(now) {
 				assert.Equal(t, now.Add(fleet.FailoverPeriod), p.wake)
 			}

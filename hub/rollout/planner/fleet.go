@@ -51,6 +51,9 @@ type Cluster struct {
 	// Held explains why this cluster may not move, such as a configuration of its own that does not exist; empty when it
 	// may. It counts while the cluster is Pending.
 	Held string
+	// Leaving is set for a cluster that the placement does not select at the moment, and may select again soon. It keeps
+	// its slot and its failure, and the status does not count it.
+	Leaving bool
 }
 
 // State is the state of an add-on on a cluster with regard to the target of its rollout.

@@ -23,9 +23,16 @@ type Counts struct {
 
 // count counts the clusters of the placement.
 func (r *Result) count(p Placement, members []member) {
-	c := Counts{Total: p.Selected, Configured: len(members), TimedOut: len(r.TimedOut)}
+	c := Counts{Total: p.Selected}
 	for n := range members {
 		m := &members[n]
+		if m.Leaving {
+			continue
+		}
+		c.Configured++
+		if m.phase == timedOut {
+			c.TimedOut++
+		}
 		switch {
 		case m.State == Failed:
 			c.Failed++
