@@ -57,6 +57,23 @@ func TestAProgramMayHaveASeed(t *testing.T) {
 	}
 }
 
+func TestAProgramThatHadNoProcessorSaysNothing(t *testing.T) {
+	const late, most = "panic: test timed out after 5m0s\nrunning tests:", 5 * time.Minute
+	for sentence, tc := range map[string]struct {
+		output  string
+		used    time.Duration
+		starved bool
+	}{
+		"it hangs in a loop":              {late, most, false},
+		"others had the processor":        {late, 2 * time.Minute, true},
+		"it found something":              {"selected-stays: the add-on is being deleted", time.Minute, false},
+		"it ended beside other work":      {"ok", time.Minute, false},
+		"a panic of the bug has no limit": {"panic: a defect", time.Minute, false},
+	} {
+		assert.Equal(t, tc.starved, starved(tc.output, tc.used, most), sentence)
+	}
+}
+
 func TestABugHasEdits(t *testing.T) {
 	bug, err := parse("one", example)
 	require.NoError(t, err)

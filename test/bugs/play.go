@@ -98,12 +98,22 @@ func (p Program) play(ctx context.Context, root string, bug Bug, overlay string)
 			return outcome, fmt.Errorf("bug %s does not compile: %s", bug.Name, text[:min(len(text), 2000)])
 		}
 		outcome.Took = time.Since(began)
+		if used := command.ProcessState.UserTime() + command.ProcessState.SystemTime(); starved(text, used, p.most) {
+			return outcome, fmt.Errorf("playing bug %s: the machine is too busy for program %s, which had %s of processor time "+
+				"in %s", bug.Name, p.Name, used.Round(time.Second), outcome.Took.Round(time.Second))
+		}
 		if err != nil {
 			outcome.Noticed, outcome.Said = true, firstSaid(text)
 			break
 		}
 	}
 	return outcome, nil
+}
+
+// starved reports whether a run came to its limit because others had the processor: then it says nothing about a bug. One
+// that hangs in virtual time uses a processor all the time.
+func starved(output string, used, most time.Duration) bool {
+	return strings.Contains(output, "panic: test timed out after") && used < most*2/3
 }
 
 // failed are the lines that a test writes for what it found.

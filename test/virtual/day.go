@@ -58,6 +58,7 @@ func (w *World) Run(ctx context.Context, d Day) ([]string, error) {
 	}
 	began := time.Now()
 	p.end = began.Add(d.Lasts)
+	p.routine(d.Lasts)
 	for ctx.Err() == nil {
 		pause := time.Duration(p.ExpFloat64() * float64(time.Hour) / float64(d.PerHour))
 		if time.Now().Add(pause).After(p.end) {

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -97,6 +98,7 @@ func hubObjects() []client.Object {
 	return []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.NamespaceHub}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: space}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: sharedSpace}},
 		&clusterv1beta2.ManagedClusterSet{
 			ObjectMeta: metav1.ObjectMeta{Name: "global"}, Spec: clusterv1beta2.ManagedClusterSetSpec{ClusterSelector: all},
 		},
@@ -245,19 +247,27 @@ func template(name, image string) *addonv1alpha1.AddOnTemplate {
 	if isHooked(name) {
 		manifests = append(manifests, manifest(hook(name)))
 	}
+	permissions := []addonv1alpha1.HubPermissionConfig{{
+		Type:           addonv1alpha1.HubPermissionsBindingCurrentCluster,
+		CurrentCluster: &addonv1alpha1.CurrentClusterBindingConfig{ClusterRoleName: hubRole},
+	}}
+	if kindOf(name) == grouped {
+		permissions = append(permissions, addonv1alpha1.HubPermissionConfig{
+			Type: addonv1alpha1.HubPermissionsBindingSingleNamespace,
+			SingleNamespace: &addonv1alpha1.SingleNamespaceBindingConfig{
+				Namespace: sharedSpace,
+				RoleRef:   rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: hubRole},
+			},
+		})
+	}
 	return &addonv1alpha1.AddOnTemplate{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: addonv1alpha1.AddOnTemplateSpec{
 			AddonName: name,
 			AgentSpec: workv1.ManifestWorkSpec{Workload: workv1.ManifestsTemplate{Manifests: manifests}},
 			Registration: []addonv1alpha1.RegistrationSpec{{
-				Type: addonv1alpha1.RegistrationTypeKubeClient,
-				KubeClient: &addonv1alpha1.KubeClientRegistrationConfig{
-					HubPermissions: []addonv1alpha1.HubPermissionConfig{{
-						Type:           addonv1alpha1.HubPermissionsBindingCurrentCluster,
-						CurrentCluster: &addonv1alpha1.CurrentClusterBindingConfig{ClusterRoleName: hubRole},
-					}},
-				},
+				Type:       addonv1alpha1.RegistrationTypeKubeClient,
+				KubeClient: &addonv1alpha1.KubeClientRegistrationConfig{HubPermissions: permissions},
 			}},
 		},
 	}

@@ -33,7 +33,8 @@ func TestMain(m *testing.M) {
 // Shows: invariants/selected-stays, invariants/deselected-goes, invariants/nothing-taken, invariants/slots
 // Shows: invariants/broken-first, invariants/failures-stop, invariants/groups-in-order, invariants/told-truly
 // Shows: invariants/rollout-ends, invariants/never-expired, invariants/repaired, invariants/no-loop
-// Shows: invariants/quiet, invariants/comes-back, invariants/never-back
+// Shows: invariants/quiet, invariants/comes-back, invariants/never-back, invariants/roles
+// Shows: invariants/probe-told
 func TestADayOfAFleet(t *testing.T) {
 	playDay(t, func(t *testing.T, o Options) ([]string, *judge) {
 		t.Helper()

@@ -80,12 +80,16 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// since returns what was sent after the first n requests, discovery aside.
+// since returns what was sent after the first n requests, discovery aside, and the list with which the cache begins, which
+// API servers since 1.34 send with the watch.
 func (r *requests) since(n int) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(r.sent[n:]), func(line string) bool {
 		_, path, _ := strings.Cut(line, " ")
+		if strings.HasPrefix(line, "GET ") && strings.HasSuffix(path, "/appliedmanifestworks?limit=500") {
+			return true
+		}
 		path, _, _ = strings.Cut(path, "?")
 		return path == "/api" || path == "/apis" || path == "/api/v1" ||
 			(strings.HasPrefix(path, "/apis/") && strings.Count(path, "/") <= 3)
