@@ -101,7 +101,7 @@ func TestASilentHubIsOneWakeUp(t *testing.T) {
 	f := workOf([]byte(configMap("a")))
 	f.now = epoch
 	until := epoch.Add(hubPause)
-	r.notes.change(f.owner, func(n *note) { n.hubSilentUntil = until })
+	r.notes.change(f.owner, func(n *note) { n.sent[statuses] = delivery{uid: f.work.UID, silentUntil: until} })
 	before := f.work
 	after := workv1.ManifestWorkStatus{Conditions: []metav1.Condition{{Type: workv1.WorkApplied}}}
 	assert.Equal(t, reconcile.DoneUntil(until), r.publishStatus(t.Context(), f, after))

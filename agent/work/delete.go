@@ -37,12 +37,13 @@ func (r *Reconciler) deleteWork(ctx context.Context, f *facts) reconcile.Outcome
 	}
 	wait, err := r.finalizeWork(ctx, f)
 	if wait != nil {
-		return outcome.And(reconcile.DoneUntil(*wait))
+		outcome = outcome.And(reconcile.DoneUntil(*wait)).And(reconcile.RetryBy(ctx, err, *wait))
+	} else {
+		outcome = outcome.And(reconcile.FromError(err))
 	}
 	if err == nil {
 		return outcome
 	}
-	outcome = outcome.And(reconcile.FromError(err))
 	var refusal apierrors.APIStatus
 	if reconcile.IsLostRace(err) || !errors.As(err, &refusal) {
 		return outcome

@@ -31,7 +31,8 @@
 //
 // The spoke comes before the hub: a pass hands its status to the publisher and waits for the result as long as a hub
 // usually takes, and not at all while the hub is slow. One status of a work is on its way at a time; its end wakes the
-// work, so that the newest one follows. The pass waits for nothing that only the hub can change.
+// work, so that the newest one follows. A finalizer goes by a publisher of its own in the same way, and nothing of the
+// work is applied before the hub has it. The pass waits for nothing else that only the hub can change.
 //
 // An empty hub deletes nothing by itself. The grace period of an AppliedManifestWork without a work begins only after
 // the hub has listed its works to this process, and its objects are deleted only after the hub, asked again, says that

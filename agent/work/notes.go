@@ -90,13 +90,10 @@ type note struct {
 	// not show yet; nil when it shows all.
 	learned   *workv1.ManifestWorkStatus
 	learnedOf types.UID
-	// publishing is the UID of the work of which a status is on its way, for which no pass waits, or may not wait any
-	// more.
-	publishing *types.UID
+	// sent is what is known of the requests that the publishers make.
+	sent [lanes]delivery
 	// unsure is set when a status was sent without an answer: the hub may have it or not.
 	unsure bool
-	// hubSilentUntil is until when the hub gets no status, because it did not take one.
-	hubSilentUntil time.Time
 	// feedback limits statuses that differ in values of feedback alone.
 	feedback watch.Limiter
 	// unservedSince is since when kinds are missing, definitions how many of their definitions were seen by then.
@@ -114,8 +111,45 @@ func (n note) justCreated(now time.Time) types.UID {
 	return n.created
 }
 
-// publishes reports whether a status of a work is on its way.
-func (n note) publishes(uid types.UID) bool { return n.publishing != nil && *n.publishing == uid }
+// delivery is what is known of the requests of a kind about a work, of which one at a time is made.
+type delivery struct {
+	// uid is the UID of the work that they are about.
+	uid types.UID
+	// underway is set while one is made for which no pass waits, or may not wait any more.
+	underway bool
+	// silentUntil is until when none is made, because the hub did not take one or all senders were busy, and failed how
+	// the last one ended that no pass waited for; nil when it did not fail.
+	silentUntil time.Time
+	failed      error
+}
+
+// awaits returns until when no request is made about a work: one is made, whose end wakes the work, or the hub did
+// not take it late, and how that failed. nil when one may be made.
+func (d delivery) awaits(uid types.UID, now time.Time) (*time.Time, error) {
+	switch {
+	case d.uid != uid:
+		return nil, nil
+	case d.underway:
+		return &time.Time{}, nil
+	case now.Before(d.silentUntil):
+		return &d.silentUntil, d.failed
+	}
+	return nil, nil
+}
+
+// lane is a kind of requests, which has a publisher of its own.
+type lane int
+
+const (
+	statuses lane = iota
+	finalizers
+	lanes
+)
+
+// underway reports whether a request of a kind about a work is made.
+func (n note) underway(of lane, uid types.UID) bool {
+	return n.sent[of].underway && n.sent[of].uid == uid
+}
 
 // notes has the note of each owner.
 type notes struct {

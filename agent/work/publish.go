@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
-	"k8s.io/utils/ptr"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/agent/work/manifest"
@@ -42,18 +41,23 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, f *facts) (bool, recon
 		return true, reconcile.Done()
 	}
 	wait, err := r.putFinalizers(ctx, f, append(slices.Clone(f.work.Finalizers), names.FinalizerManifestWork))
+	if manifest.ObjectGone(err) {
+		return false, reconcile.Done()
+	}
+	if err != nil {
+		err = fmt.Errorf("adding the finalizer: %w", err)
+	}
 	switch {
-	case manifest.ObjectGone(err), wait != nil:
-		return false, reconcile.DoneUntil(ptr.Deref(wait, time.Time{}))
+	case wait != nil:
+		return false, reconcile.DoneUntil(*wait).And(reconcile.RetryBy(ctx, err, *wait))
 	case err != nil:
-		return false, reconcile.FromError(fmt.Errorf("adding the finalizer: %w", err))
+		return false, reconcile.FromError(err)
 	}
 	f.complete()
 	return true, reconcile.Done()
 }
 
-// finalizeWork removes our finalizer from the work, of which nothing is left. It returns until when to wait for a hub
-// that takes its time, as putFinalizers does.
+// finalizeWork removes our finalizer from the work, of which nothing is left. What it returns is that of putFinalizers.
 func (r *Reconciler) finalizeWork(ctx context.Context, f *facts) (*time.Time, error) {
 	if !slices.Contains(f.work.Finalizers, names.FinalizerManifestWork) {
 		return nil, nil
@@ -63,37 +67,43 @@ func (r *Reconciler) finalizeWork(ctx context.Context, f *facts) (*time.Time, er
 	})
 	wait, err := r.putFinalizers(ctx, f, left)
 	if err != nil && !manifest.ObjectGone(err) {
-		return nil, fmt.Errorf("releasing the ManifestWork: %w", err)
+		return wait, fmt.Errorf("releasing the ManifestWork: %w", err)
 	}
 	return wait, nil
 }
 
-// putFinalizers writes the finalizers of the work as publish sends a status, and for the same reason: a request that is
-// given up when a busy hub has done half of it, and sent again, costs it as much each time and may never end. It
-// returns until when to wait where it is not known how that went, zero when the end wakes the work. The hub answers with
-// the metadata alone, which is all that a slow link can carry soon.
-func (r *Reconciler) putFinalizers(ctx context.Context, f *facts, finalizers []string) (*time.Time, error) {
-	if wait := r.awaitsHub(f, f.work.UID); wait != nil {
-		return wait, nil
+// putFinalizers writes the finalizers of the work by a publisher of their own: a request that is given up when a
+// busy hub has done half of it, and sent again, costs it as much each time and may never end, and no new work waits
+// for what others have to tell. It returns until when to wait where it is not known how that went, zero when the end
+// wakes the work, with the error of the try before. The hub answers with the metadata alone, which is all that a
+// slow link can carry soon.
+func (r *Reconciler) putFinalizers(ctx context.Context, f *facts, want []string) (*time.Time, error) {
+	if wait, failed := r.notes.of(f.owner).sent[finalizers].awaits(f.work.UID, f.now); wait != nil {
+		return wait, failed
 	}
 	owner, uid := f.owner, f.work.UID
 	before := manifestWork(f.work.ObjectMeta)
 	after := before.DeepCopy()
-	after.Finalizers = finalizers
-	wait, err := r.deliver(ctx, f, uid, func(ctx context.Context) error {
+	after.Finalizers = want
+	wait, err := r.deliver(ctx, f, finalizers, uid, func(ctx context.Context) error {
 		if _, err := reconcile.PatchMain(ctx, r.Hub.GetClient(), before, after); err != nil {
 			return err
 		}
 		r.notes.change(owner, func(n *note) {
-			n.work = written{uid: uid, version: after.ResourceVersion, at: r.Clock.Now(), gone: len(finalizers) == 0}
-			n.created = ""
+			if n.sent[finalizers].uid == uid { // and not of a work of the same name that came meanwhile
+				n.work = written{uid: uid, version: after.ResourceVersion, at: r.Clock.Now(), gone: len(want) == 0}
+				n.created = ""
+			}
 		})
 		return nil
 	})
-	if wait != nil || err != nil {
+	switch {
+	case wait != nil || err != nil:
 		return wait, err
+	case after.Generation > f.work.Generation:
+		return &time.Time{}, nil // The hub changed the spec as well, and the event of that wakes the work.
 	}
-	work := *f.work
+	work := *f.reported()
 	work.ObjectMeta = after.ObjectMeta
 	f.work, f.atHub = &work, nil
 	return nil, nil
@@ -157,11 +167,11 @@ func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.
 		return reconcile.Done()
 	}
 	known := r.notes.of(f.owner)
-	if known.work.ahead(before, f.now) && !known.publishes(before.UID) {
+	if known.work.ahead(before, f.now) && !known.underway(statuses, before.UID) {
 		// The event of the write ends that, but for one that comes while this pass looks.
 		return reconcile.DoneUntil(reconcile.Earliest(known.work.aheadUntil(), f.now.Add(hubPause)))
 	}
-	if wait := r.awaitsHub(f, before.UID); wait != nil {
+	if wait, _ := known.sent[statuses].awaits(before.UID, f.now); wait != nil {
 		return reconcile.DoneUntil(*wait)
 	}
 	if onlyFeedback(&before.Status, &status) {
@@ -239,46 +249,34 @@ func (r *Reconciler) publish(ctx context.Context, f *facts, after *workv1.Manife
 		r.notes.change(owner, func(n *note) { n.unsure = isUnsure(err) })
 		return err
 	}
-	wait, err := r.deliver(ctx, f, before.UID, send)
+	wait, err := r.deliver(ctx, f, statuses, before.UID, send)
 	if wait != nil {
 		return reconcile.DoneUntil(*wait)
 	}
 	return r.sent(f, after, err)
 }
 
-// awaitsHub returns until when nothing is sent about a work: something is on its way, whose end wakes the work, or the
-// hub did not take it late. nil when it may be sent.
-func (r *Reconciler) awaitsHub(f *facts, uid types.UID) *time.Time {
-	known := r.notes.of(f.owner)
-	switch {
-	case known.publishes(uid):
-		return &time.Time{}
-	case f.now.Before(known.hubSilentUntil):
-		return &known.hubSilentUntil
-	}
-	return nil
-}
-
-// deliver makes a request about a work by the publisher; a reconciler that was not set up makes it at once. It returns
+// deliver makes a request about a work by a publisher; a reconciler that was not set up makes it at once. It returns
 // until when to wait where it is not known how that went, zero when the end of the request wakes the work.
 func (r *Reconciler) deliver(
-	ctx context.Context, f *facts, uid types.UID, send func(context.Context) error,
+	ctx context.Context, f *facts, of lane, uid types.UID, send func(context.Context) error,
 ) (*time.Time, error) {
-	if r.publisher == nil {
+	owner, publisher := f.owner, r.publishers[of]
+	set := func(d delivery) { r.notes.change(owner, func(n *note) { n.sent[of] = d }) }
+	set(delivery{uid: uid, underway: publisher != nil})
+	if publisher == nil {
 		return nil, send(ctx)
 	}
-	owner := f.owner
-	r.notes.change(owner, func(n *note) { n.publishing = &uid })
-	taken, ended, err := r.publisher.publish(ctx, send, func(err error) { r.sentLate(owner, uid, err) })
+	taken, ended, err := publisher.publish(ctx, send, func(err error) { r.endLate(owner, of, uid, err) })
 	switch {
 	case !taken:
 		until := f.now.Add(hubPause)
-		r.notes.change(owner, func(n *note) { n.publishing, n.hubSilentUntil = nil, until })
+		set(delivery{uid: uid, silentUntil: until})
 		return &until, nil
 	case !ended:
 		return &time.Time{}, nil
 	}
-	r.notes.change(owner, func(n *note) { n.publishing = nil })
+	set(delivery{uid: uid})
 	return nil, err
 }
 
@@ -322,17 +320,23 @@ func isUnsure(err error) bool {
 	return err != nil && (!errors.As(err, &answer) || answer.Status().Code >= http.StatusInternalServerError)
 }
 
-// sentLate notes how a request ended for which no pass waits, and wakes the work: at once, or after a pause
-// where it failed. That of a former work of the name says nothing about this one.
-func (r *Reconciler) sentLate(owner watch.Owner, uid types.UID, err error) {
-	pause := time.Duration(0)
-	if err != nil && !errors.Is(err, errBehind) {
+// endLate notes how a request ended for which no pass waits, and wakes the work: after a status that failed, when it is
+// sent again, and else at once. That of a former work of the name says nothing about this one.
+func (r *Reconciler) endLate(owner watch.Owner, of lane, uid types.UID, err error) {
+	d, pause := delivery{uid: uid}, time.Duration(0)
+	switch {
+	case err == nil, errors.Is(err, errBehind):
+	case of == statuses:
 		pause = hubPause
+	case !reconcile.IsLostRace(err) && !manifest.ObjectGone(err):
+		d.failed = err // which the work tells at once
 	}
-	until := r.Clock.Now().Add(pause)
+	if d.failed != nil || pause > 0 {
+		d.silentUntil = r.Clock.Now().Add(hubPause)
+	}
 	r.notes.change(owner, func(n *note) {
-		if n.publishes(uid) {
-			n.publishing, n.hubSilentUntil = nil, until
+		if n.underway(of, uid) {
+			n.sent[of] = d
 		}
 	})
 	r.queues.works.AddAfter(r.request(owner.Name), pause)

@@ -17,13 +17,15 @@ const publishTimeout = time.Minute
 
 // publisher sends the statuses of works to the hub, several at a time and one of each work, so that no pass has to wait
 // for a link that is slow or a hub that does not answer. What is sent at the same time shares the link, so as many are
-// sent together as it has shown to carry. It is a Runnable.
+// sent together as it has shown to carry. Another one sends their finalizers, which are small. It is a Runnable.
 type publisher struct {
 	// senders is how many statuses are sent at the same time at most.
 	senders int
 	clock   clock.PassiveClock
 	// jobs has room for one status of each sender: a pass may follow another one before its sender is back.
 	jobs chan *sending
+	// small is set for requests of which a link carries all at the same time.
+	small bool
 	// slow is set while the last status took longer than hubTimeout: then no pass waits for the next ones.
 	slow atomic.Bool
 }
@@ -39,8 +41,8 @@ type sending struct {
 	once   sync.Once
 }
 
-func newPublisher(senders int, c clock.PassiveClock) *publisher {
-	return &publisher{senders: senders, clock: c, jobs: make(chan *sending, senders)}
+func newPublisher(of lane, senders int, c clock.PassiveClock) *publisher {
+	return &publisher{senders: senders, small: of == finalizers, clock: c, jobs: make(chan *sending, senders)}
 }
 
 // trip is how sending one status went.
@@ -69,6 +71,9 @@ func (p *publisher) Start(ctx context.Context) error {
 	defer senders.Wait()
 	trips := make(chan trip, p.senders)
 	limit, sent := 1, 0
+	if p.small {
+		limit = p.senders
+	}
 	for {
 		jobs := p.jobs
 		if sent >= limit {
@@ -81,7 +86,9 @@ func (p *publisher) Start(ctx context.Context) error {
 			sent++
 			senders.Go(func() { trips <- p.run(ctx, s) })
 		case last := <-trips:
-			limit = together(limit, p.senders, sent, last)
+			if !p.small {
+				limit = together(limit, p.senders, sent, last)
+			}
 			sent--
 		}
 	}

@@ -76,15 +76,17 @@ func publishing(put func(ctx context.Context, work string) error) *Reconciler {
 	}
 }
 
-// startPublisher starts the publisher of a reconciler, and returns how to stop it.
+// startPublisher starts the publishers of a reconciler, and returns how to stop it.
 func startPublisher(t *testing.T, r *Reconciler) func() {
 	t.Helper()
-	r.publisher = newPublisher(DefaultWorkers, r.Clock)
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { defer close(done); _ = r.publisher.Start(ctx) }()
+	var running sync.WaitGroup
+	for of := range r.publishers {
+		r.publishers[of] = newPublisher(lane(of), DefaultWorkers, r.Clock)
+		running.Go(func() { _ = r.publishers[of].Start(ctx) })
+	}
 	synctest.Wait()
-	return func() { cancel(); <-done }
+	return func() { cancel(); running.Wait() }
 }
 
 // factsOf returns the facts of a work without a status.

@@ -111,10 +111,11 @@ type parts struct {
 	authorizer *executor.Authorizer
 	applier    apply.Applier
 	// room bounds what passes decode at the same time.
-	room      *spoke.Room
-	pruner    prune.Pruner
-	notes     *notes
-	publisher *publisher
+	room   *spoke.Room
+	pruner prune.Pruner
+	notes  *notes
+	// publishers make the requests of each kind; nil for a reconciler that was not set up, whose passes make them.
+	publishers [lanes]*publisher
 	// hubMetas patches statuses; nil puts them as a whole.
 	hubMetas metadata.Interface
 	queues   queues

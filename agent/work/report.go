@@ -116,16 +116,18 @@ func olderEvent() workEvent {
 	}
 }
 
-// addReporters adds the publisher of statuses to the manager, and the Events and the gauges as far as they are wanted.
+// addReporters adds the publishers to the manager, and the Events and the gauges as far as they are wanted.
 func (r *Reconciler) addReporters(mgr ctrl.Manager) error {
 	var err error
 	r.hubMetas, err = metadata.NewForConfigAndClient(metadata.ConfigFor(r.Hub.GetConfig()), r.Hub.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("building the metadata client of the hub: %w", err)
 	}
-	r.publisher = newPublisher(r.Workers, r.Clock)
-	if err := mgr.Add(r.publisher); err != nil {
-		return fmt.Errorf("adding the publisher of statuses: %w", err)
+	for of := range r.publishers {
+		r.publishers[of] = newPublisher(lane(of), r.Workers, r.Clock)
+		if err := mgr.Add(r.publishers[of]); err != nil {
+			return fmt.Errorf("adding a publisher: %w", err)
+		}
 	}
 	if r.RecordEvents {
 		client, err := eventsv1client.NewForConfigAndClient(r.Hub.GetConfig(), r.Hub.GetHTTPClient())

@@ -57,20 +57,20 @@ func TestOneStatusOfAWorkIsOnItsWayAtATime(t *testing.T) {
 		})
 		defer r.queues.works.ShutDown()
 		defer startPublisher(t, r)()
-		r.publisher.slow.Store(true)
+		r.publishers[statuses].slow.Store(true)
 		// The link has carried several together before.
 		f := factsOf("w")
 		r.publishStatus(t.Context(), f, feedbackOf(1, metav1.ConditionTrue))
 		synctest.Wait()
-		require.True(t, r.notes.of(f.owner).publishes(f.work.UID))
+		require.True(t, r.notes.of(f.owner).underway(statuses, f.work.UID))
 		r.notes.forget(f.owner) // the pass that finds that the work is gone
 		again := factsOf("w")
 		again.work.UID = "another"
 		r.publishStatus(t.Context(), again, feedbackOf(1, metav1.ConditionTrue))
-		require.True(t, r.notes.of(f.owner).publishes("another"))
+		require.True(t, r.notes.of(f.owner).underway(statuses, "another"))
 		time.Sleep(publishTimeout + time.Second) // the first one ended, the second is on its way
 		synctest.Wait()
 		assert.Equal(t, int32(1), now.Load())
-		assert.True(t, r.notes.of(f.owner).publishes("another"), "that of the new work is on its way")
+		assert.True(t, r.notes.of(f.owner).underway(statuses, "another"), "that of the new work is on its way")
 	})
 }

@@ -72,7 +72,8 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) results {
 // its agent would have its roles meanwhile. Another one puts an add-on that keeps its configuration back to one that it
 // had before. The event about the add-on wakes the next pass.
 func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (bool, error) {
-	again, back := makesAgain(r.made.had(f.addOn), p), f.configuration.Choice.Held != "" && changesConfigs(p)
+	again := makesAgain(r.made.had(f.addOn), p)
+	back := f.configuration.Choice.Held != "" && (again || changesConfigs(p))
 	if again || back {
 		live, err := r.liveAddOn(ctx, f.addOn)
 		if err != nil || live == nil || (again && live.DeletionTimestamp != nil) {

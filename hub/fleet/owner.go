@@ -34,7 +34,13 @@ func OwnerOf(cluster string, placements []*Decisions, now time.Time) Owner {
 	owner := Owner{Index: len(placements) - 1}
 	for ; owner.Index >= 0 && !placements[owner.Index].Selects(cluster); owner.Index-- {
 		d := placements[owner.Index]
-		if until, why := d.Doubted(now); why != nil {
+		until, why := d.Doubted(now)
+		if leaving, end := d.Leaving(now); why == nil && len(leaving) > 0 {
+			if _, leaves := leaving[cluster]; leaves {
+				until, why = end, d.moved
+			}
+		}
+		if why != nil {
 			owner.Doubts = append(owner.Doubts, Doubt{owner.Index, why, d.Placement == nil, until})
 		}
 	}

@@ -36,21 +36,30 @@ func (d *Decisions) Unselected(cluster string, now time.Time) (time.Time, error)
 
 // Leaving returns the clusters that another placement controller does not name any more, with the groups that they had,
 // and may name again: it writes one PlacementDecision after the other, so a cluster that moves to the next one is in
-// none for a moment. until is when they are unselected, unless decisions change again; zero without any.
+// none for a moment. until is when they are unselected, unless decisions change again; zero without any. A Placement
+// that does not exist has none, and one that is created again has those that its former self had.
 func (d *Decisions) Leaving(now time.Time) (clusters map[string]Group, until time.Time) {
+	if d.Placement == nil {
+		return nil, time.Time{}
+	}
+	return d.leaving(now)
+}
+
+// leaving is Leaving, whether or not the Placement exists.
+func (d *Decisions) leaving(now time.Time) (clusters map[string]Group, until time.Time) {
 	if until = d.since.Add(d.period); len(d.left) == 0 || !now.Before(until) {
 		return nil, time.Time{}
 	}
 	return d.left, until
 }
 
-// leave sets the clusters that left. Those of a Placement that does not exist may not come back.
+// leave sets the clusters that left.
 func (d *Decisions) leave(before *Decisions, now time.Time) {
-	if before == nil || d.Own || d.Placement == nil {
+	if before == nil || d.Own {
 		return
 	}
 	d.left = map[string]Group{}
-	leaving, _ := before.Leaving(now)
+	leaving, _ := before.leaving(now)
 	for _, groups := range []map[string]Group{leaving, before.Groups} {
 		for cluster, group := range groups {
 			if !d.Selects(cluster) {

@@ -125,4 +125,12 @@ func TestClustersThatAnotherControllerDropsAreLeaving(t *testing.T) {
 	gone := NewDecisions(whole.Key, nil, nil, false, noon(), whole)
 	leaving, _ = gone.Leaving(noon())
 	assert.Empty(t, leaving, "nothing comes back of what a Placement selected that is deleted")
+	leaving, _ = pages(gone, noon().Add(time.Second), []string{"a", "b"}).Leaving(noon().Add(time.Second))
+	assert.Equal(t, map[string]Group{"c": whole.Groups["c"]}, leaving, "but for one that is created again")
+
+	owner := OwnerOf("b", []*Decisions{torn}, noon())
+	require.Len(t, owner.Doubts, 1)
+	assert.Equal(t, -1, owner.Index)
+	assert.Equal(t, noon().Add(FailoverPeriod), owner.Doubts[0].Until)
+	assert.Empty(t, OwnerOf("d", []*Decisions{torn}, noon()).Doubts)
 }

@@ -255,14 +255,13 @@ func (f fleetFacts) settle(r *removals, state *removalState, waits bool) {
 		*state = removalState{}
 		return
 	}
-	state.Edit, state.EditSince = "", 0
 	if state.Intent == "" {
 		state.Intent = f.intent
-		return
 	}
 	if !f.edited() {
-		return
+		return // A cache that lacks an edit for a moment makes it no edit of now.
 	}
+	state.Edit, state.EditSince = "", 0
 	until := f.intentSince.Add(removalPeriod)
 	if f.now.Before(until) || waits || f.unfit() {
 		state.Edit, state.EditSince = f.intent, f.intentSince.Unix()

@@ -130,7 +130,8 @@ func byName[T client.Object](all iter.Seq[T]) map[string]client.Object {
 const (
 	// askedEach is how many clusters are asked for one by one; those of more are listed.
 	askedEach = 20
-	// maxOther is how many clusters are judged as the API server has them; if more differ, the cache is behind.
+	// maxOther is how many clusters are judged as the API server has them; if more differ, those stay selected until the
+	// cache has them, too.
 	maxOther = 50
 	// livePage is how many objects are listed at once: clusters that were never accepted may be large, and any number.
 	livePage = 50
@@ -149,12 +150,15 @@ func (r *Reconciler) look(ctx context.Context, f *facts, dropped []string) (othe
 	taken := 0
 	for _, name := range dropped { // One that does not exist is in no cache, or will not be for long.
 		i, known := at[name]
-		if one := live[name]; one == nil ||
-			(known && sameSpec(one, f.clusters[i]) && maps.Equal(one.Labels, f.clusters[i].Labels)) {
+		if one := live[name]; one == nil || (known && f.judgesAlike(one, f.clusters[i])) {
 			continue
 		}
 		if taken++; taken > maxOther {
-			return false, reconcile.Behind(clusterv1.GroupName, "managedclusters", name)
+			if f.unread == nil {
+				f.unread = map[string]bool{}
+			}
+			f.unread[name], other = true, true
+			continue
 		}
 		whole, err := reconcile.Get(ctx, r.Live, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{})
 		switch {
@@ -173,6 +177,14 @@ func (r *Reconciler) look(ctx context.Context, f *facts, dropped []string) (othe
 	return other, nil
 }
 
+// judgesAlike reports whether the Placement decides the same about a cluster as about a copy of it in a cache. What
+// agents say of their clusters counts where the Placement asks for it.
+func (f *facts) judgesAlike(live *metav1.PartialObjectMetadata, cached *clusterv1.ManagedCluster) bool {
+	asks := len(f.rules.claims) > 0 || f.rules.expressions
+	return sameSpec(live, cached) && maps.Equal(live.Labels, cached.Labels) &&
+		(!asks || live.ResourceVersion == cached.ResourceVersion)
+}
+
 // liveClusters returns what the API server has of the clusters with some names: of the metadata, what is compared. One
 // pass lists at a time.
 func (r *Reconciler) liveClusters(
@@ -189,7 +201,8 @@ func (r *Reconciler) liveClusters(
 		err = r.each(ctx, kind, func(c *metav1.PartialObjectMetadata) error {
 			if _, asked := slices.BinarySearch(names, c.Name); asked {
 				live[c.Name] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-					UID: c.UID, Generation: c.Generation, DeletionTimestamp: c.DeletionTimestamp, Labels: maps.Clone(c.Labels),
+					UID: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation,
+					DeletionTimestamp: c.DeletionTimestamp, Labels: maps.Clone(c.Labels),
 				}}
 			}
 			return nil

@@ -159,7 +159,8 @@ func (a ahead) List(ctx context.Context, into client.ObjectList, _ ...client.Lis
 
 func metaOf(o client.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Name: o.GetName(), UID: o.GetUID(), Generation: o.GetGeneration(), Labels: o.GetLabels(), Annotations: o.GetAnnotations(),
+		Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), Generation: o.GetGeneration(),
+		Labels: o.GetLabels(), Annotations: o.GetAnnotations(),
 	}
 }
 

@@ -32,6 +32,8 @@ type facts struct {
 	decisionSlices []*clusterv1beta1.PlacementDecision
 	// taken are the names of the other PlacementDecisions in the namespace.
 	taken []string
+	// unread are clusters that the API server has otherwise than the cache, and of which no more is known.
+	unread map[string]bool
 }
 
 // plan is the decision about one Placement.
@@ -74,7 +76,7 @@ func decide(f facts, in interest) plan {
 			current[name] = true
 		}
 	}
-	chosen, err := selectClusters(f.placement.Spec, in, f.clusters, current, f.now)
+	chosen, err := selectClusters(f.placement.Spec, in, f.clusters, f.unread, current, f.now)
 	if err != nil {
 		return plan{misconfigured: err}
 	}

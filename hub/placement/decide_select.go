@@ -35,10 +35,10 @@ type selection struct {
 // failure is a cluster for which an expression has no result, with the cause.
 type failure struct{ cluster, cause string }
 
-// selectClusters selects the clusters of a Placement; current are those that are selected already. The error is about
-// an expression that costs too much for every cluster, or for all together.
+// selectClusters selects the clusters of a Placement; current are those that are selected already, of which the unread
+// ones stay. The error is about an expression that costs too much for every cluster, or for all together.
 func selectClusters(
-	spec clusterv1beta1.PlacementSpec, in interest, clusters []*clusterv1.ManagedCluster,
+	spec clusterv1beta1.PlacementSpec, in interest, clusters []*clusterv1.ManagedCluster, unread map[string]bool,
 	current map[string]bool, now time.Time,
 ) (selection, error) {
 	p := picking{
@@ -47,8 +47,8 @@ func selectClusters(
 	}
 	var known []*clusterv1.ManagedCluster
 	for _, cluster := range clusters {
-		if _, unknown := decode.Unknown(cluster); unknown {
-			p.keep(cluster)
+		if _, unknown := decode.Unknown(cluster); unknown || unread[cluster.Name] {
+			p.keep(cluster, unread[cluster.Name])
 			continue
 		}
 		known = append(known, cluster)
@@ -102,7 +102,7 @@ func (p *picking) look(cluster *clusterv1.ManagedCluster, v verdict) {
 	if v.expensive != "" {
 		// The agent of a cluster writes its claims, so one cluster must not stop the others.
 		p.expensive = append(p.expensive, failure{cluster.Name, v.expensive})
-		p.keep(cluster)
+		p.keep(cluster, false)
 		return
 	}
 	if v.inSets {
@@ -130,10 +130,10 @@ func (p *picking) look(cluster *clusterv1.ManagedCluster, v verdict) {
 }
 
 // keep keeps a selected cluster that the predicates cannot be asked about.
-func (p *picking) keep(cluster *clusterv1.ManagedCluster) {
+func (p *picking) keep(cluster *clusterv1.ManagedCluster, unread bool) {
 	// Taints are for whoever administers the hub. An agent whose claims are too expensive must not keep its place by them.
 	tolerated, until := tolerates(p.tolerations, cluster.Spec.Taints, true, p.now)
-	if p.current[cluster.Name] && p.keeps(cluster) && tolerated {
+	if stays := unread || (p.keeps(cluster) && tolerated); stays && p.current[cluster.Name] {
 		p.wake = reconcile.Earliest(p.wake, until)
 		p.inSets, p.matching, p.eligible = p.inSets+1, p.matching+1, p.eligible+1
 		p.groups[cluster.Name] = p.rules.groupOf(&subject{view: &view{cluster: cluster}})

@@ -100,7 +100,7 @@ func TestWhichClustersAPlacementSelects(t *testing.T) {
 			for _, name := range tc.current {
 				current[name] = true
 			}
-			got, err := selectClusters(spec, in, everyCluster(), current, noon())
+			got, err := selectClusters(spec, in, everyCluster(), nil, current, noon())
 			require.NoError(t, err)
 			assert.ElementsMatch(t, tc.want, got.names)
 		})

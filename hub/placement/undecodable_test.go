@@ -42,7 +42,7 @@ func TestAClusterThatCannotBeDecodedKeepsItsPlace(t *testing.T) {
 			for _, name := range tc.current {
 				current[name] = true
 			}
-			got, err := selectClusters(spec, in, append(everyCluster(), unknown, leaving), current, noon())
+			got, err := selectClusters(spec, in, append(everyCluster(), unknown, leaving), nil, current, noon())
 			require.NoError(t, err)
 			assert.ElementsMatch(t, tc.want, got.names)
 		})

@@ -234,7 +234,11 @@ func (w *Watcher) settle(ctx context.Context, ref Ref) (run func()) {
 	switch {
 	case e.owners+e.refused == 0:
 		w.forget(ref)
+		after := w.state(ref)
 		w.mu.Unlock()
+		if !before.same(after) { // Whoever keeps what was read is not told any more when it changes.
+			w.report(ref)
+		}
 		return nil
 	case !watchable || e.stop != nil:
 	case w.running >= w.limit:

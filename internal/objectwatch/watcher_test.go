@@ -269,7 +269,8 @@ func TestWhatIsBeyondTheShareOfAnOwnerIsNotWatchedForIt(t *testing.T) {
 	h.watcher.Want("two", nil, a)
 	h.await(t, map[Ref]string{a: "ShareExceeded", b: "1", c: "Pending"})
 	h.set(func(h *hub) {
-		assert.Equal(t, map[Ref]int{a: 2, b: 3, c: 3}, h.changes, "one call for each change of an answer that is wanted")
+		assert.Equal(t, map[Ref]int{a: 2, b: 3, c: 4}, h.changes,
+			"one call for each change of an answer, and one when it is not wanted any more")
 	})
 	h.watcher.Want("one", nil)
 	h.watcher.Want("two", nil)

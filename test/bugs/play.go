@@ -110,8 +110,8 @@ func (p Program) play(ctx context.Context, root string, bug Bug, overlay string)
 	return outcome, nil
 }
 
-// starved reports whether a run came to its limit because others had the processor: then it says nothing about a bug. One
-// that hangs in virtual time uses a processor all the time.
+// starved reports whether a run came to its limit because others had the processor: then nothing follows about what was
+// put back. A run that hangs in virtual time uses a processor all the time.
 func starved(output string, used, most time.Duration) bool {
 	return strings.Contains(output, "panic: test timed out after") && used < most*2/3
 }

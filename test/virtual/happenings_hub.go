@@ -311,6 +311,14 @@ const claims = 4000
 func (p *play) claim() {
 	c := p.some()
 	p.outage(c.Name, c.toHub, time.Minute, 30*time.Minute)
+	p.claims(c)
+	if other := p.some(); other != c { // which the same expression selects
+		p.toggles(one{other.Name, p.hooked()})
+	}
+}
+
+// claims writes far too many claims of a cluster.
+func (p *play) claims(c *Cluster) {
 	many := make([]clusterv1.ManagedClusterClaim, claims)
 	for i := range many {
 		many[i] = clusterv1.ManagedClusterClaim{Name: fmt.Sprintf("claim-%04d.example.com", i), Value: "a value"}
@@ -325,8 +333,5 @@ func (p *play) claim() {
 	})
 	if err != nil {
 		p.judge.violated("writing the claims of %s: %v", c.Name, err)
-	}
-	if other := p.some(); other != c { // which the same expression selects
-		p.toggles(one{other.Name, p.hooked()})
 	}
 }

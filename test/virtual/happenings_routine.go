@@ -3,6 +3,7 @@ package virtual
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,17 +23,34 @@ import (
 // sharedSpace is a namespace of the hub in which grouped add-ons of all clusters have a role.
 const sharedSpace = "shared"
 
-// routine is what happens in each calm time at the same instants, because what follows can be judged only while the hub has
-// been well for a while.
+// routine is what happens in each calm time at the same instants, because what follows can be judged only while the
+// hub has been well for a while.
 func (p *play) routine(lasts time.Duration) {
 	for at := roughTime + recovered + 10*time.Minute; at < lasts; at += roughTime + calmTime {
 		time.AfterFunc(at, p.takeNamespace)
 		time.AfterFunc(at+10*time.Minute, p.editProbe)
+		time.AfterFunc(at+15*time.Minute, p.claimMuch)
 	}
 }
 
-// takeNamespace makes a shared namespace that of a managed cluster, as somebody does who registers one with its name, and
-// gives it back. Agents of other clusters have no role there meanwhile, and all of them have afterwards.
+// claimMuch lets a cluster that is selected say far too much about itself for some minutes, and selects another one, or
+// takes it out.
+func (p *play) claimMuch() {
+	addOn := addOnName(int(plain))
+	i := slices.IndexFunc(p.clusters, func(c *Cluster) bool { return p.judge.want(one{c.Name, addOn}) })
+	if i < 0 || len(p.clusters) == 1 {
+		return
+	}
+	c, other := p.clusters[i], p.clusters[(i+1)%len(p.clusters)]
+	p.judge.disturb(c.Name, time.Now().Add(2*installed))
+	c.toHub.cut()
+	p.later(2*installed, c.toHub.mend)
+	p.claims(c)
+	p.toggles(one{other.Name, addOn})
+}
+
+// takeNamespace makes a shared namespace that of a managed cluster, as somebody does who registers one with its
+// name, and gives it back. Agents of other clusters have no role there meanwhile, and all of them have afterwards.
 func (p *play) takeNamespace() {
 	p.labelNamespace(true)
 	p.expectRoles(false)
@@ -59,8 +77,8 @@ func (p *play) labelNamespace(set bool) {
 	}
 }
 
-// expectRoles looks whether the agents of all clusters have a role in the shared namespace, or none has, if nothing kept
-// the hub manager from its work.
+// expectRoles looks whether the agents of all clusters have a role in the shared namespace, or none has, if nothing
+// kept the hub manager from its work.
 func (p *play) expectRoles(want bool) {
 	if !p.judge.isCalm("") {
 		return
@@ -89,7 +107,7 @@ func (p *play) expectRoles(want bool) {
 	})
 }
 
-// lists lists objects of the hub, and reports whether it could.
+// lists reads a list of objects of the hub, and reports whether it could.
 func (p *play) lists(list client.ObjectList, options ...client.ListOption) bool {
 	err := p.admin.List(p.ctx, list, options...)
 	if err != nil {
@@ -98,8 +116,8 @@ func (p *play) lists(list client.ObjectList, options ...client.ListOption) bool 
 	return err == nil
 }
 
-// editProbe asks for another way to tell the health of an add-on, which counts from the next rollout on, and thinks better
-// of it. Nobody changes a template meanwhile.
+// editProbe asks for another way to tell the health of an add-on, which counts from the next rollout on, and thinks
+// better of it. Nobody changes a template meanwhile.
 func (p *play) editProbe() {
 	p.editing <- struct{}{}
 	defer func() { <-p.editing }()

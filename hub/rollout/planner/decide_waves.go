@@ -141,7 +141,9 @@ func selects(entry clusterv1alpha1.MandatoryDecisionGroup, index int, name strin
 
 // add counts a cluster.
 func (w *wave) add(m *member) {
-	w.size++
+	if !m.Leaving { // Shares are those of the clusters that are selected.
+		w.size++
+	}
 	switch m.phase {
 	case waiting:
 		w.waiting++

@@ -19,6 +19,8 @@ type Counts struct {
 	// Failed are those that report that they do not work, TimedOut those that took longer than the progressDeadline. A
 	// cluster may be both.
 	Failed, TimedOut int
+	// unfinished are those that leave and have not reached the target, or have failed with it.
+	unfinished int
 }
 
 // count counts the clusters of the placement.
@@ -27,6 +29,9 @@ func (r *Result) count(p Placement, members []member) {
 	for n := range members {
 		m := &members[n]
 		if m.Leaving {
+			if m.phase != done {
+				c.unfinished++
+			}
 			continue
 		}
 		c.Configured++
@@ -45,8 +50,9 @@ func (r *Result) count(p Placement, members []member) {
 	r.Counts = c
 }
 
-// Complete reports whether all clusters of the placement have the target. A placement without clusters is not complete.
-func (c Counts) Complete() bool { return c.Done == c.Configured && c.Done > 0 }
+// Complete reports whether all clusters of the placement have the target, those that leave and may come back at once as
+// well. A placement without clusters is not complete.
+func (c Counts) Complete() bool { return c.Done == c.Configured && c.Done > 0 && c.unfinished == 0 }
 
 // String returns the counts in the form that scripts of OCM parse.
 func (c Counts) String() string {

@@ -65,8 +65,9 @@ type requests struct {
 func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		watch := req.URL.Query().Get("watch") == "true"
-		list := strings.HasPrefix(req.Header.Get("Accept"), "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata") ||
-			strings.Contains(req.Header.Get("Accept"), "PartialObjectMetadataList")
+		accept := req.Header.Get("Accept")
+		list := strings.Contains(accept, "PartialObjectMetadataList") || (req.Method == http.MethodGet &&
+			strings.HasPrefix(accept, "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata"))
 		if !watch && !list {
 			r.mu.Lock()
 			r.sent = append(r.sent, req.Method+" "+req.URL.RequestURI())
@@ -80,14 +81,14 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// since returns what was sent after the first n requests, discovery aside, and the list with which the cache begins, which
+// since returns what was sent after the first n requests, discovery aside, and the lists with which caches begin, which
 // API servers since 1.34 send with the watch.
 func (r *requests) since(n int) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(r.sent[n:]), func(line string) bool {
 		_, path, _ := strings.Cut(line, " ")
-		if strings.HasPrefix(line, "GET ") && strings.HasSuffix(path, "/appliedmanifestworks?limit=500") {
+		if strings.HasPrefix(line, "GET ") && strings.HasSuffix(path, "manifestworks?limit=500") {
 			return true
 		}
 		path, _, _ = strings.Cut(path, "?")
