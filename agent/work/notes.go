@@ -111,7 +111,7 @@ func (n note) justCreated(now time.Time) types.UID {
 	return n.created
 }
 
-// delivery is what is known of the requests of a kind about a work, of which one at a time is made.
+// delivery is what is known of the requests of one kind about a work. One is made at a time.
 type delivery struct {
 	// uid is the UID of the work that they are about.
 	uid types.UID

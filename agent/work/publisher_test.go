@@ -195,7 +195,7 @@ func TestAFinalizerThatABusyHubHasIsBelieved(t *testing.T) {
 		asks    bool
 	}{
 		"the cache is behind":              {uid: "u", version: "7"},
-		"somebody took it away":            {uid: "u", version: "10", asks: true},
+		"another client took it":           {uid: "u", version: "10", asks: true},
 		"it is another work of that name":  {uid: "v", version: "7", asks: true},
 		"the hub was restored to a former": {uid: "u", version: "7", after: publishTimeout + time.Second, asks: true},
 	} {

@@ -105,6 +105,9 @@ func TestAnAddOnThatKeepsItsConfigurationIsNotPutBackByAnEarlierStatus(t *testin
 	}
 	addOn := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a", UID: "u"}}
 	addOn.Status.ConfigReferences = with("new")
+	addOn.Status.Conditions = []metav1.Condition{{
+		Type: addonv1beta1.ManagedClusterAddOnManifestApplied, Status: metav1.ConditionTrue,
+	}}
 	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(addonapi.AddOnToAlpha(addOn)).Build()
 	r := &Reconciler{Live: live, AddOns: addonapi.Client{Client: live}}
 	work := func(hash string) *workv1.ManifestWork {
@@ -115,20 +118,23 @@ func TestAnAddOnThatKeepsItsConfigurationIsNotPutBackByAnEarlierStatus(t *testin
 	for sentence, tc := range map[string]struct {
 		cached string
 		held   string
-		before string
+		before string // empty where the work was deleted
 		want   bool
 	}{
-		"its cache is behind":                    {cached: "old", held: "nobody selects it", before: "new", want: true},
-		"its work was changed by another client": {cached: "new", held: "nobody selects it", before: "other"},
-		"its work has what the cache shows":      {cached: "old", held: "nobody selects it", before: "old"},
-		"it gets another configuration":          {cached: "old", before: "new"},
+		"its cache is behind, and a user deleted its work": {cached: "old", held: "nobody selects it", want: true},
+		"its cache is behind":                              {cached: "old", held: "nobody selects it", before: "new", want: true},
+		"its work was changed by another client":           {cached: "new", held: "nobody selects it", before: "other"},
+		"its work has what the cache shows":                {cached: "old", held: "nobody selects it", before: "old"},
+		"it gets another configuration":                    {cached: "old", before: "new"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			f := facts{addOn: addOn.DeepCopy(), configuration: addon.Configuration{Choice: addon.Choice{Held: tc.held}}}
 			f.addOn.Status.ConfigReferences = with(tc.cached)
-			stale, err := r.stale(t.Context(), f, plan{works: []workStep{
-				{Verb: reconcile.Patch, Before: work(tc.before), After: work(tc.cached)},
-			}})
+			step := workStep{Verb: reconcile.Patch, Before: work(tc.before), After: work(tc.cached)}
+			if tc.before == "" {
+				step = workStep{Verb: reconcile.Create, After: work(tc.cached)}
+			}
+			stale, err := r.stale(t.Context(), f, plan{works: []workStep{step}})
 			require.NoError(t, err)
 			assert.Equal(t, tc.want, stale)
 		})

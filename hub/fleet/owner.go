@@ -35,10 +35,8 @@ func OwnerOf(cluster string, placements []*Decisions, now time.Time) Owner {
 	for ; owner.Index >= 0 && !placements[owner.Index].Selects(cluster); owner.Index-- {
 		d := placements[owner.Index]
 		until, why := d.Doubted(now)
-		if leaving, end := d.Leaving(now); why == nil && len(leaving) > 0 {
-			if _, leaves := leaving[cluster]; leaves {
-				until, why = end, d.moved
-			}
+		if why == nil {
+			until, why = d.Leaves(cluster, now)
 		}
 		if why != nil {
 			owner.Doubts = append(owner.Doubts, Doubt{owner.Index, why, d.Placement == nil, until})

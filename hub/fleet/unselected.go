@@ -45,6 +45,16 @@ func (d *Decisions) Leaving(now time.Time) (clusters map[string]Group, until tim
 	return d.leaving(now)
 }
 
+// Leaves returns why a cluster that another placement controller does not name may be named again, and until when;
+// nil when it is not leaving.
+func (d *Decisions) Leaves(cluster string, now time.Time) (until time.Time, why error) {
+	leaving, until := d.Leaving(now)
+	if _, leaves := leaving[cluster]; !leaves {
+		return time.Time{}, nil
+	}
+	return until, d.moved
+}
+
 // leaving is Leaving, whether or not the Placement exists.
 func (d *Decisions) leaving(now time.Time) (clusters map[string]Group, until time.Time) {
 	if until = d.since.Add(d.period); len(d.left) == 0 || !now.Before(until) {

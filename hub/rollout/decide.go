@@ -294,8 +294,7 @@ func groupSize(placement *clusterv1beta1.Placement) intstr.IntOrString {
 // owns reports whether the placement at index, which selects a cluster, is the last one that does, or did a moment ago.
 func (f facts) owns(index int, cluster string) bool {
 	for _, later := range f.placements[index+1:] {
-		leaving, _ := later.Leaving(f.now)
-		if _, leaves := leaving[cluster]; leaves || later.Selects(cluster) {
+		if _, leaves := later.Leaves(cluster, f.now); leaves != nil || later.Selects(cluster) {
 			return false
 		}
 	}

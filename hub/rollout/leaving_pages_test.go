@@ -112,22 +112,25 @@ func decidedByOthers(name string, at time.Time, before *fleet.Decisions, selecte
 	placement := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "p"}}
 	placement.Status.NumberOfSelectedClusters = selected
 	placement.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.PlacementConditionSatisfied}}
-	return decidedIn(placement, at, before, pages...)
+	return decidedIn(name, placement, at, before, pages...)
 }
 
-func decidedIn(placement *clusterv1beta1.Placement, at time.Time, before *fleet.Decisions, pages ...[]string) *fleet.Decisions {
+// decidedIn are decisions of another scheduler about a Placement, which may be nil.
+func decidedIn(
+	placementName string, placement *clusterv1beta1.Placement, at time.Time, before *fleet.Decisions, pages ...[]string,
+) *fleet.Decisions {
 	var all []*clusterv1beta1.PlacementDecision
 	for i, clusters := range pages {
 		page := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "ns", Name: fmt.Sprint("p-decision-", i+1), ResourceVersion: at.String(),
-			Labels: map[string]string{names.LabelDecisionGroupIndex: "0"},
+			Namespace: "ns", Name: fmt.Sprint(placementName, "-decision-", i+1), ResourceVersion: at.String(),
+			Labels: map[string]string{names.LabelDecisionGroupIndex: fmt.Sprint(i)},
 		}}
 		for _, cluster := range clusters {
 			page.Status.Decisions = append(page.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: cluster})
 		}
 		all = append(all, page)
 	}
-	return fleet.NewDecisions(types.NamespacedName{Namespace: "ns", Name: "p"}, placement, all, false, at, before)
+	return fleet.NewDecisions(types.NamespacedName{Namespace: "ns", Name: placementName}, placement, all, false, at, before)
 }
 
 // GitOps deletes a Placement of another scheduler and creates it again three seconds later (kubectl replace --force). The
@@ -148,12 +151,12 @@ func TestAPlacementThatIsCreatedAgainKeepsThePlacesOfItsClusters(t *testing.T) {
 			t.Run(sentence+", "+reason, func(t *testing.T) {
 				d := whole
 				if gone {
-					d = decidedIn(nil, now, d)
+					d = decidedIn("p", nil, now, d)
 				}
-				d = decidedIn(again, now.Add(3*time.Second), d)
+				d = decidedIn("p", again, now.Add(3*time.Second), d)
 				require.Error(t, d.Incomplete, "nothing moves meanwhile")
 				at := now.Add(4 * time.Second)
-				d = decidedIn(again, at, d, []string{"a", "b"}) // the second page is not written yet
+				d = decidedIn("p", again, at, d, []string{"a", "b"}) // the second page is not written yet
 				of := fixture.Placement("p", template)
 				of.RolloutStrategy = clusterv1alpha1.RolloutStrategy{
 					Type:        clusterv1alpha1.Progressive,

@@ -1,42 +1,24 @@
 package rollout
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
-	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
-	"github.com/spokelet/spokelet/internal/names"
 )
 
 // byOthers are the decisions of another placement controller about three clusters, in pages, that were others before; nil
 // for the first ones.
 func byOthers(name string, at time.Time, before *fleet.Decisions, pages ...[]string) *fleet.Decisions {
-	placement := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "p"}}
-	placement.Status.NumberOfSelectedClusters = 3
-	placement.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.PlacementConditionSatisfied}}
-	var all []*clusterv1beta1.PlacementDecision
-	for i, clusters := range pages {
-		page := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "ns", Name: fmt.Sprint(name, "-decision-", i+1), ResourceVersion: at.String(),
-			Labels: map[string]string{names.LabelDecisionGroupIndex: fmt.Sprint(i)},
-		}}
-		for _, cluster := range clusters {
-			page.Status.Decisions = append(page.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: cluster})
-		}
-		all = append(all, page)
-	}
-	return fleet.NewDecisions(types.NamespacedName{Namespace: "ns", Name: name}, placement, all, false, at, before)
+	return decidedByOthers(name, at, before, 3, pages...)
 }
 
 // A cluster is added before others, and moves the last one of each page to the next page, which is written later. What

@@ -49,7 +49,7 @@ func (p *play) claimMuch() {
 	p.toggles(one{other.Name, addOn})
 }
 
-// takeNamespace makes a shared namespace that of a managed cluster, as somebody does who registers one with its
+// takeNamespace makes a shared namespace that of a managed cluster, as a user does who registers one with its
 // name, and gives it back. Agents of other clusters have no role there meanwhile, and all of them have afterwards.
 func (p *play) takeNamespace() {
 	p.labelNamespace(true)
