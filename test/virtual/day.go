@@ -243,14 +243,7 @@ func (p *play) replaceImage(addOn, before, image string) {
 	if before != "" && p.chosenImages()[addOn] != before {
 		return
 	}
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		var now addonv1alpha1.AddOnTemplate
-		if err := p.admin.Get(p.ctx, client.ObjectKey{Name: addOn}, &now); err != nil {
-			return err
-		}
-		now.Spec = template(addOn, image).Spec
-		return p.admin.Update(p.ctx, &now)
-	})
+	err := edits(p, addOn, func(now *addonv1alpha1.AddOnTemplate) { now.Spec = template(addOn, image).Spec })
 	if err != nil {
 		p.judge.violated("changing the template of %s: %v", addOn, err)
 		return
@@ -263,12 +256,20 @@ func (p *play) replaceImage(addOn, before, image string) {
 
 // editCluster changes a ManagedCluster.
 func (p *play) editCluster(name string, edit func(*clusterv1.ManagedCluster)) error {
+	return edits(p, name, edit)
+}
+
+// edits changes an object of the hub, also where another client writes it meanwhile.
+func edits[T any, P interface {
+	*T
+	client.Object
+}](p *play, name string, change func(P)) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		var cluster clusterv1.ManagedCluster
-		if err := p.admin.Get(p.ctx, client.ObjectKey{Name: name}, &cluster); err != nil {
-			return fmt.Errorf("reading cluster %s: %w", name, err)
+		object := P(new(T))
+		if err := p.admin.Get(p.ctx, client.ObjectKey{Name: name}, object); err != nil {
+			return fmt.Errorf("reading %T %s: %w", object, name, err)
 		}
-		edit(&cluster)
-		return p.admin.Update(p.ctx, &cluster)
+		change(object)
+		return p.admin.Update(p.ctx, object)
 	})
 }

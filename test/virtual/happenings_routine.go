@@ -11,7 +11,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/retry"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,15 +61,10 @@ func (p *play) takeNamespace() {
 
 // labelNamespace sets the label that makes the shared namespace that of a cluster, or takes it away.
 func (p *play) labelNamespace(set bool) {
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		var namespace corev1.Namespace
-		if err := p.admin.Get(p.ctx, client.ObjectKey{Name: sharedSpace}, &namespace); err != nil {
-			return err
-		}
+	err := edits(p, sharedSpace, func(namespace *corev1.Namespace) {
 		if namespace.Labels = map[string]string{}; set {
 			namespace.Labels[names.LabelClusterName] = sharedSpace
 		}
-		return p.admin.Update(p.ctx, &namespace)
 	})
 	if err != nil {
 		p.judge.violated("labelling namespace %s: %v", sharedSpace, err)
@@ -123,7 +117,7 @@ func (p *play) editProbe() {
 	defer func() { <-p.editing }()
 	addOn := addOnName(int(grouped))
 	p.setProbe(addOn, string(addon.HealthLease))
-	if calm := p.judge.isCalm(""); calm {
+	if p.judge.isCalm("") {
 		time.Sleep(settled)
 		p.expectTold(addOn)
 	}
@@ -132,15 +126,10 @@ func (p *play) editProbe() {
 
 // setProbe sets how the template of an add-on asks for its health to be told.
 func (p *play) setProbe(addOn, probe string) {
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		var now addonv1alpha1.AddOnTemplate
-		if err := p.admin.Get(p.ctx, client.ObjectKey{Name: addOn}, &now); err != nil {
-			return err
-		}
+	err := edits(p, addOn, func(now *addonv1alpha1.AddOnTemplate) {
 		if now.Annotations = map[string]string{}; probe != "" {
 			now.Annotations[names.AnnotationHealthProbe] = probe
 		}
-		return p.admin.Update(p.ctx, &now)
 	})
 	if err != nil {
 		p.judge.violated("annotating the template of %s: %v", addOn, err)
