@@ -65,20 +65,21 @@ func TestDecisionsAreReadAgainAfterAChangeOnly(t *testing.T) {
 	pages := func() []clusterv1beta1.PlacementDecision {
 		return []clusterv1beta1.PlacementDecision{*s.pages[0], *pageOf(2)}
 	}
-	before := p.versionsOf(s.placement, each(pages()))
+	before := p.versionsOf(s.placement, each(pages()), 0)
 	p.known = map[types.NamespacedName]known{}
 	reversed := []clusterv1beta1.PlacementDecision{pages()[1], pages()[0]}
-	assert.Equal(t, before, p.versionsOf(s.placement, each(reversed)), "a cache lists in any order")
+	assert.Equal(t, before, p.versionsOf(s.placement, each(reversed), 0), "a cache lists in any order")
 	s.placement.ResourceVersion = "2"
-	assert.NotEqual(t, before, p.versionsOf(s.placement, each(pages())))
+	assert.NotEqual(t, before, p.versionsOf(s.placement, each(pages()), 0))
 	s.placement.ResourceVersion = ""
 	s.pages[0].ResourceVersion = "2"
-	assert.NotEqual(t, before, p.versionsOf(s.placement, each(pages())))
+	assert.NotEqual(t, before, p.versionsOf(s.placement, each(pages()), 0))
 	s.pages[0].ResourceVersion = ""
 	s.pages[0].UID = "created again"
-	assert.NotEqual(t, before, p.versionsOf(s.placement, each(pages())))
-	assert.NotEqual(t, before, p.versionsOf(nil, each(pages())))
-	assert.NotEqual(t, before, p.versionsOf(s.placement, each(pages()[:1])))
+	assert.NotEqual(t, before, p.versionsOf(s.placement, each(pages()), 0))
+	assert.NotEqual(t, before, p.versionsOf(nil, each(pages()), 0))
+	assert.NotEqual(t, before, p.versionsOf(s.placement, each(pages()[:1]), 0))
+	assert.NotEqual(t, before, p.versionsOf(s.placement, each(pages()), 1), "our own placement cannot judge a cluster")
 }
 
 // Shows: hub/placement-in-doubt

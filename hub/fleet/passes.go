@@ -18,6 +18,8 @@ type Passes struct {
 	of map[types.NamespacedName]passes
 	// seen are the versions of the clusters that were looked at last.
 	seen map[string]string
+	// doubts counts how often what passes could not judge was another set of clusters.
+	doubts uint64
 }
 
 // passes count what a Placement waits for, and how much of that was looked at by a pass that came to its end.
@@ -28,6 +30,9 @@ type passes struct {
 	since, later time.Time
 	// touched is what changed, and what was asked last for it, until a pass came to its end that has looked at that.
 	touched map[string]uint64
+	// unknown are the clusters that the last pass could not judge, with the causes; known identifies them.
+	unknown map[string]string
+	known   uint64
 }
 
 // What may have changed for a Placement besides a cluster, which has a name.
@@ -102,6 +107,28 @@ func (p *Passes) End(key types.NamespacedName, begun uint64) {
 		of.done, of.since = max(of.done, begun), of.later
 		maps.DeleteFunc(of.touched, func(_ string, asked uint64) bool { return asked <= begun })
 	})
+}
+
+// Doubt notes the clusters that a pass could not judge and does not select, with the causes. It comes before the pass
+// writes anything.
+func (p *Passes) Doubt(key types.NamespacedName, unknown map[string]string) {
+	p.change(key, func(of *passes) {
+		if !maps.Equal(of.unknown, unknown) {
+			p.doubts++
+			of.unknown, of.known = unknown, p.doubts
+		}
+	})
+}
+
+// doubted returns the clusters that the last pass about a Placement could not judge, and what identifies them.
+func (p *Passes) doubted(key types.NamespacedName) (unknown map[string]string, known uint64) {
+	if p == nil {
+		return nil, 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	of := p.of[key]
+	return of.unknown, of.known
 }
 
 // Forget forgets a Placement that is gone.

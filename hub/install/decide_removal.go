@@ -151,6 +151,7 @@ func decideRemovals(f fleetFacts) removals {
 			r.kept = append(r.kept, undecided.Why.Error()+", which does not come to an end")
 		}
 	}
+	r.kept = append(r.kept, f.unknown(r.done)...)
 	slices.Sort(r.kept)
 	r.kept = slices.Compact(r.kept)
 	left := len(f.candidates) > len(r.done)
@@ -170,6 +171,22 @@ func decideRemovals(f fleetFacts) removals {
 	f.settle(&r, &state, waits)
 	r.annotations = f.annotate(r, state, waits)
 	return r
+}
+
+// unknown returns which placements cannot tell whether they select clusters that are not done.
+func (f fleetFacts) unknown(done []string) []string {
+	var kept, left []string
+	for _, c := range f.candidates {
+		if !slices.Contains(done, c.cluster) {
+			left = append(left, c.cluster)
+		}
+	}
+	for _, d := range f.placements {
+		if why := d.UnknownAmong(left); why != nil {
+			kept = append(kept, why.Error())
+		}
+	}
+	return kept
 }
 
 // judge returns why the add-on on a cluster stays, and the instant to check again, zero when an event starts the next

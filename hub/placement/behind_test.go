@@ -8,8 +8,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -18,14 +16,11 @@ import (
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/hub/install"
-	"github.com/spokelet/spokelet/internal/addonapi"
-	"github.com/spokelet/spokelet/internal/names"
 )
 
 // both are the built-in placement and the installer of one process.
@@ -44,42 +39,16 @@ const manyClusters = 40
 
 func newBoth(t *testing.T, spec func(*clusterv1beta1.PlacementSpec)) *both {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clusterv1.Install, clusterv1beta1.Install, clusterv1beta2.Install, addonv1alpha1.Install,
-	} {
-		require.NoError(t, add(scheme))
-	}
 	p := placement()
 	spec(&p.Spec)
-	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "blue", Generation: 1}}
-	set.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{
-		SelectorType: clusterv1beta2.LabelSelector, LabelSelector: &metav1.LabelSelector{},
-	}
-	binding := &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "blue", Generation: 1}}
-	binding.Spec.ClusterSet = "blue"
-	binding.Status.Conditions = []metav1.Condition{{Type: clusterv1beta2.ClusterSetBindingBoundType, Status: metav1.ConditionTrue}}
-	cma := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "hello", UID: "cma"}}
-	cma.Spec.InstallStrategy.Type = addonv1alpha1.AddonInstallStrategyPlacements
-	cma.Spec.InstallStrategy.Placements = []addonv1alpha1.PlacementStrategy{{
-		PlacementRef: addonv1alpha1.PlacementRef{Namespace: p.Namespace, Name: p.Name},
-	}}
-	objects := []client.Object{p, set, binding, cma}
+	set, binding := boundIn(p.Namespace, "blue")
+	objects := []client.Object{p, set, binding, helloBy(p)}
 	for i := range manyClusters {
-		name := fmt.Sprintf("c%04d", i)
-		c := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: wantedLabels()}}
-		c.Spec.HubAcceptsClient = true
-		c.Status.Conditions = []metav1.Condition{{Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue}}
-		objects = append(objects, c, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
-			Namespace: name, Name: "hello", Labels: map[string]string{names.LabelInstalledBy: names.InstalledByPlacement},
-			CreationTimestamp: metav1.NewTime(noon().Add(-time.Hour)),
-		}})
+		c, addOn := withHello(fmt.Sprintf("c%04d", i), wantedLabels())
+		objects = append(objects, c, addOn)
 	}
 	b := &both{T: t, clock: clocktesting.NewFakePassiveClock(noon()), key: client.ObjectKeyFromObject(p)}
-	b.live = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithStatusSubresource(&clusterv1beta1.Placement{}, &clusterv1beta1.PlacementDecision{}).
-		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, addonapi.IndexName, func(o client.Object) []string { return []string{o.GetName()} }).
-		Build()
+	b.live = hubWith(t, interceptor.Funcs{}, objects...)
 	b.cache = b.live
 	b.starts()
 	b.runs(20 * time.Second)
@@ -96,11 +65,8 @@ func (b *both) starts() {
 
 // looks makes an installer that has seen nothing, in place of its handlers, which note what is dropped.
 func (b *both) looks() {
-	b.installer = &install.Reconciler{
-		Client: b.cache, Live: b.live, AddOns: addonapi.Client{Client: b.cache}, Clock: b.clock, Workers: 1,
-		Placements: &fleet.Placements{Client: b.cache, Clock: b.clock, Own: true, Passes: b.passes},
-		Limit:      install.Limit{Percent: 25, Clusters: 10},
-	}
+	b.installer = installerOf(b.cache, b.live, b.clock, b.passes)
+	b.installer.Limit = install.Limit{Percent: 25, Clusters: 10}
 }
 
 // runs makes passes of both, several in a second.

@@ -81,7 +81,7 @@ func (r *Reconciler) confirmScope(ctx context.Context, f facts) (asked bool, err
 }
 
 // confirmSets compares the bindings of the namespace, and the sets that they bind: whoever edits another set all the
-// time holds up nothing here.
+// time holds up nothing here. The role has no right to get a set, so each is listed by its name.
 func (r *Reconciler) confirmSets(ctx context.Context, f facts) error {
 	bound := map[string]bool{}
 	for _, binding := range f.bindings {
@@ -95,7 +95,20 @@ func (r *Reconciler) confirmSets(ctx context.Context, f facts) error {
 	if err != nil {
 		return err
 	}
-	return r.confirmAll(ctx, f, "ManagedClusterSet", sets, func(name string) bool { return bound[name] })
+	if len(bound) > askedEach {
+		return r.confirmAll(ctx, f, "ManagedClusterSet", sets, func(name string) bool { return bound[name] })
+	}
+	for name := range bound {
+		one := map[string]client.Object{}
+		if set, is := sets[name]; is {
+			one[name] = set
+		}
+		named := client.MatchingFields{metav1.ObjectNameField: name}
+		if err := r.confirmAll(ctx, f, "ManagedClusterSet", one, every, named); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // confirmAll compares the objects of a kind that concern a Placement, by their names.

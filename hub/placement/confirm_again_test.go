@@ -126,3 +126,40 @@ func TestAPlacementIsDecidedWithTheRightsOfAnEarlierVersion(t *testing.T) {
 		})
 	}
 }
+
+// A pass that drops a cluster looks at the sets that are bound in its namespace, not at the hundreds of others, and sees
+// that one of them was edited.
+func TestADropLooksAtTheBoundSetsOnly(t *testing.T) {
+	for sentence, of := range map[string]struct{ bound, lists int }{
+		"a set": {0, 1},
+		"as many sets as are asked for one by one": {askedEach - 1, askedEach},
+		"more sets, so all are listed":             {askedEach, 1},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			lists := 0
+			hub, r, key := hubOf(t, 3, interceptor.Funcs{})
+			selecting(t, hub, key, clusters(0, 3))
+			for i := range 300 {
+				set, binding := boundIn(key.Namespace, fmt.Sprintf("other-%03d", i))
+				require.NoError(t, hub.Create(t.Context(), set))
+				if i < of.bound {
+					require.NoError(t, hub.Create(t.Context(), binding))
+				}
+			}
+			passOf(t, r, key)
+			r.Live = interceptor.NewClient(hub, interceptor.Funcs{
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+					if list.GetObjectKind().GroupVersionKind().Kind == "ManagedClusterSetList" {
+						lists++
+					}
+					return c.List(ctx, list, options...)
+				},
+			})
+			edit(t, hub, client.ObjectKey{Name: "c0001"}, &clusterv1.ManagedCluster{},
+				func(c *clusterv1.ManagedCluster) { c.Labels = nil })
+			passOf(t, r, key)
+			assert.NotContains(t, union(pagesOf(t, hub)), "c0001")
+			assert.Equal(t, of.lists, lists, "requests, of one page each")
+		})
+	}
+}

@@ -28,6 +28,8 @@ type selection struct {
 	matching, eligible int
 	// failures are the clusters for which an expression has no result, in the order of their names.
 	failures []failure
+	// unknown are the clusters that are not selected and cannot be judged, with the causes.
+	unknown map[string]string
 	// wake is when the next toleration ends; zero when none does.
 	wake time.Time
 }
@@ -42,13 +44,13 @@ func selectClusters(
 	current map[string]bool, now time.Time,
 ) (selection, error) {
 	p := picking{
-		selection: selection{groups: map[string]int{}}, interest: in, tolerations: spec.Tolerations, current: current,
-		now: now, unbound: map[string]bool{},
+		selection: selection{groups: map[string]int{}, unknown: map[string]string{}}, interest: in,
+		tolerations: spec.Tolerations, current: current, now: now, unbound: map[string]bool{},
 	}
 	var known []*clusterv1.ManagedCluster
 	for _, cluster := range clusters {
-		if _, unknown := decode.Unknown(cluster); unknown || unread[cluster.Name] {
-			p.keep(cluster, unread[cluster.Name])
+		if cause, unknown := decode.Unknown(cluster); unknown || unread[cluster.Name] {
+			p.keep(cluster, unread[cluster.Name], cause)
 			continue
 		}
 		known = append(known, cluster)
@@ -102,7 +104,7 @@ func (p *picking) look(cluster *clusterv1.ManagedCluster, v verdict) {
 	if v.expensive != "" {
 		// The agent of a cluster writes its claims, so one cluster must not stop the others.
 		p.expensive = append(p.expensive, failure{cluster.Name, v.expensive})
-		p.keep(cluster, false)
+		p.keep(cluster, false, v.expensive)
 		return
 	}
 	if v.inSets {
@@ -129,11 +131,16 @@ func (p *picking) look(cluster *clusterv1.ManagedCluster, v verdict) {
 	}
 }
 
-// keep keeps a selected cluster that the predicates cannot be asked about.
-func (p *picking) keep(cluster *clusterv1.ManagedCluster, unread bool) {
+// keep keeps a selected cluster that the predicates cannot be asked about, for a cause. Of one that is not selected it
+// is unknown whether it should be.
+func (p *picking) keep(cluster *clusterv1.ManagedCluster, unread bool, cause string) {
 	// Taints are for whoever administers the hub. An agent whose claims are too expensive must not keep its place by them.
 	tolerated, until := tolerates(p.tolerations, cluster.Spec.Taints, true, p.now)
-	if stays := unread || (p.keeps(cluster) && tolerated); stays && p.current[cluster.Name] {
+	switch stays := unread || (p.keeps(cluster) && tolerated); {
+	case !stays:
+	case !p.current[cluster.Name]:
+		p.unknown[cluster.Name] = cause
+	default:
 		p.wake = reconcile.Earliest(p.wake, until)
 		p.inSets, p.matching, p.eligible = p.inSets+1, p.matching+1, p.eligible+1
 		p.groups[cluster.Name] = p.rules.groupOf(&subject{view: &view{cluster: cluster}})

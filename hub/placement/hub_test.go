@@ -10,15 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
-	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/spokelet/spokelet/hub/fleet"
@@ -29,27 +26,16 @@ import (
 // hubOf is a hub with a Placement that has a decision group for each cluster, and its reconciler.
 func hubOf(t *testing.T, clusters int, funcs interceptor.Funcs) (client.WithWatch, *Reconciler, client.ObjectKey) {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	require.NoError(t, clusterv1.Install(scheme))
-	require.NoError(t, clusterv1beta1.Install(scheme))
-	require.NoError(t, clusterv1beta2.Install(scheme))
 	p := placement()
 	p.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup = intstr.FromInt32(1)
-	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: setGlobal}}
-	set.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{
-		SelectorType: clusterv1beta2.LabelSelector, LabelSelector: &metav1.LabelSelector{},
-	}
-	binding := &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: setGlobal}}
-	binding.Spec.ClusterSet = setGlobal
+	set, binding := boundIn(p.Namespace, setGlobal)
 	objects := []client.Object{p, set, binding}
 	for i := range clusters {
 		cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("c%04d", i)}}
 		cluster.Spec.HubAcceptsClient = true
 		objects = append(objects, cluster)
 	}
-	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithStatusSubresource(&clusterv1beta1.Placement{}, &clusterv1beta1.PlacementDecision{}).
-		WithInterceptorFuncs(funcs).Build()
+	hub := hubWith(t, funcs, objects...)
 	r := &Reconciler{Client: hub, Live: hub, Clock: clocktesting.NewFakePassiveClock(noon())}
 	return hub, r, client.ObjectKeyFromObject(p)
 }

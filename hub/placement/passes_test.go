@@ -9,24 +9,18 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
-	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/spokelet/spokelet/hub/fleet"
-	"github.com/spokelet/spokelet/hub/install"
-	"github.com/spokelet/spokelet/internal/addonapi"
-	"github.com/spokelet/spokelet/internal/names"
 )
 
 // delayed is a queue whose only use is AddAfter.
@@ -54,12 +48,6 @@ func TestOneAgentDoesNotHoldUpTheRemovalOfOthers(t *testing.T) {
 
 func removedAfter(t *testing.T, passes *fleet.Passes, period time.Duration) time.Duration {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clusterv1.Install, clusterv1beta1.Install, clusterv1beta2.Install, addonv1alpha1.Install,
-	} {
-		require.NoError(t, add(scheme))
-	}
 	p := placement()
 	p.Generation, p.UID = 1, "p"
 	p.Spec.NumberOfClusters = new(int32(1))
@@ -69,52 +57,26 @@ func removedAfter(t *testing.T, passes *fleet.Passes, period time.Duration) time
 		}},
 	}}}
 	key := client.ObjectKeyFromObject(p)
-	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: setGlobal}}
-	set.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{
-		SelectorType: clusterv1beta2.LabelSelector, LabelSelector: &metav1.LabelSelector{},
-	}
-	binding := &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: setGlobal}}
-	binding.Spec.ClusterSet = setGlobal
-	cma := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "hello", UID: "cma"}}
-	cma.Spec.InstallStrategy.Type = addonv1alpha1.AddonInstallStrategyPlacements
-	cma.Spec.InstallStrategy.Placements = []addonv1alpha1.PlacementStrategy{{
-		PlacementRef: addonv1alpha1.PlacementRef{Namespace: key.Namespace, Name: key.Name},
-	}}
-	objects := []client.Object{p, set, binding, cma}
+	set, binding := boundIn(p.Namespace, setGlobal)
+	objects := []client.Object{p, set, binding, helloBy(p)}
 	for _, name := range []string{"c0", "c1", "c2"} {
-		c := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		c.Spec.HubAcceptsClient = true
+		c, addOn := withHello(name, nil)
 		c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "zone", Value: "a"}}
-		c.Status.Conditions = []metav1.Condition{{
-			Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue,
-			LastTransitionTime: metav1.NewTime(noon().Add(-time.Hour)),
-		}}
-		objects = append(objects, c)
-	}
-	for _, name := range []string{"c0", "c1"} {
-		objects = append(objects, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
-			Namespace: name, Name: "hello", Labels: map[string]string{names.LabelInstalledBy: names.InstalledByPlacement},
-			CreationTimestamp: metav1.NewTime(noon().Add(-time.Hour)),
-		}})
+		if objects = append(objects, c); name != "c2" {
+			objects = append(objects, addOn)
+		}
 	}
 	var during func()
-	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithStatusSubresource(&clusterv1beta1.Placement{}, &clusterv1beta1.PlacementDecision{}).
-		WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, o ...client.ListOption) error {
-			err := c.List(ctx, l, o...)
-			if _, is := l.(*clusterv1.ManagedClusterList); is && during != nil {
-				during()
-			}
-			return err
-		}}).
-		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, addonapi.IndexName, func(o client.Object) []string { return []string{o.GetName()} }).
-		Build()
+	hub := hubWith(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, o ...client.ListOption) error {
+		err := c.List(ctx, l, o...)
+		if _, is := l.(*clusterv1.ManagedClusterList); is && during != nil {
+			during()
+		}
+		return err
+	}}, objects...)
 	clock := clocktesting.NewFakePassiveClock(noon())
 	scheduler := &Reconciler{Client: hub, Live: hub, Clock: clock, Passes: passes}
-	installer := &install.Reconciler{
-		Client: hub, Live: hub, AddOns: addonapi.Client{Client: hub}, Clock: clock, Workers: 1,
-		Placements: &fleet.Placements{Client: hub, Clock: clock, Own: true, Passes: passes},
-	}
+	installer := installerOf(hub, hub, clock, passes)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	now, due, remove := noon(), noon(), noon()
 	var flap time.Time

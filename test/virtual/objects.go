@@ -199,10 +199,11 @@ func placementOf(name string) *clusterv1beta1.Placement {
 		p.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup = intstr.FromInt32(pageOf)
 		p.Annotations = map[string]string{clusterv1beta1.PlacementDisableAnnotation: "true"}
 	case plain:
-		if isHooked(name) { // an expression that costs as much as clusters have claims
+		if isHooked(name) { // an expression that costs as much as the square of how many claims a cluster has
 			p.Spec.Predicates[0].RequiredClusterSelector.CelSelector.CelExpressions = []string{
 				"!has(managedCluster.status.clusterClaims) || " +
-					"managedCluster.status.clusterClaims.all(c, c.name != 'never.example.com')",
+					"managedCluster.status.clusterClaims.all(c, managedCluster.status.clusterClaims.all(d, " +
+					"c.name != d.value))",
 			}
 		}
 	case counted:
