@@ -103,6 +103,17 @@ func TestAClusterThatOnlyTheCacheHasGetsNoAccess(t *testing.T) {
 	}
 }
 
+// A cache that is behind has no cluster that a user created a moment ago, or never had it.
+func TestAClusterThatOnlyTheCacheLacksIsThere(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, clusterv1.Install(scheme))
+	cache := fake.NewClientBuilder().WithScheme(scheme).Build()
+	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}).Build()
+	r := &Reconciler{Client: cache, Live: server}
+	assert.Equal(t, &live{cluster: true}, r.checkLive(t.Context(), facts{name: "c1"}))
+}
+
 // recreated is a cluster with another UID.
 func recreated(cluster *clusterv1.ManagedCluster, uid types.UID) *clusterv1.ManagedCluster {
 	other := cluster.DeepCopy()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -449,4 +450,23 @@ func BenchmarkOneClusterLeaves(b *testing.B) {
 		clock.SetTime(clock.Now().Add(fleet.QuietPeriod))
 		pass()
 	}
+}
+
+// An add-on is created, by an earlier version or from a backup, on a cluster that no placement selects: no handler sees
+// a cluster lose it.
+func TestAPassNotesAnAddOnThatNoPlacementSelects(t *testing.T) {
+	h := newPagesHub(t, true, 0, func(*clusterv1beta1.Placement) {})
+	h.passes(4 * time.Second) // the first one looks at all add-ons
+	managed := clusterThat(metav1.ConditionTrue, noon().Add(-time.Hour))
+	managed.Name, managed.Spec.HubAcceptsClient = "c9", true
+	require.NoError(t, h.Create(t.Context(), managed))
+	require.NoError(t, h.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: "c9", Labels: map[string]string{names.LabelClusterName: "c9"},
+	}}))
+	require.NoError(t, h.Create(t.Context(), &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "c9", Name: "hello", Labels: map[string]string{names.LabelInstalledBy: names.InstalledByPlacement},
+	}}))
+	_, err := h.r.Reconcile(t.Context(), ctrlreconcile.Request{NamespacedName: types.NamespacedName{Namespace: "c9", Name: "hello"}})
+	require.NoError(t, err)
+	assert.Contains(t, h.r.memory.unselected("hello"), "c9")
 }

@@ -17,6 +17,8 @@ type Bug struct {
 	From string `json:"-"`
 	// Play are the programs that should notice it, in the order in which they are played.
 	Play []string `json:"-"`
+	// Tests are folders whose tests are its own, beside those of the packages that it changes.
+	Tests []string `json:"-"`
 	// Edits put it back.
 	Edits []Edit `json:"-"`
 }
@@ -93,6 +95,8 @@ func parse(name, content string) (Bug, error) {
 			bug.From = value
 		case "Play":
 			bug.Play = strings.Split(value, ", ")
+		case "Tests":
+			bug.Tests = strings.Split(value, ", ")
 		case "File":
 			file = value
 		default:
@@ -142,6 +146,9 @@ func (b Bug) Apply(root string) (map[string]string, error) {
 // Folders are those of the files that the bug changes, below the root of the module.
 func (b Bug) Folders() []string {
 	var all []string
+	for _, folder := range b.Tests {
+		all = append(all, "./"+folder)
+	}
 	for _, edit := range b.Edits {
 		all = append(all, "./"+filepath.Dir(edit.File))
 	}

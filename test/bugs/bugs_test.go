@@ -34,6 +34,7 @@ func TestEachBugCanBePutBack(t *testing.T) {
 const example = `What: Nobody is told
 From: a reader
 Play: day, own
+Tests: d
 File: a/b.go
 <<<<<<<
 	told()
@@ -78,10 +79,10 @@ func TestABugHasEdits(t *testing.T) {
 	bug, err := parse("one", example)
 	require.NoError(t, err)
 	assert.Equal(t, Bug{
-		Name: "one", What: "Nobody is told", From: "a reader", Play: []string{"day", "own"},
+		Name: "one", What: "Nobody is told", From: "a reader", Play: []string{"day", "own"}, Tests: []string{"d"},
 		Edits: []Edit{{"a/b.go", "\ttold()\n", ""}, {"a/c.go", "x\n", "y\n"}},
 	}, bug)
-	assert.Equal(t, []string{"./a"}, bug.Folders())
+	assert.Equal(t, []string{"./a", "./d"}, bug.Folders())
 	for sentence, tc := range map[string]struct{ content, want string }{
 		"no edit":           {"What: a\nFrom: b\nPlay: day\n", "needs What, From, Play and an edit"},
 		"no file":           {"<<<<<<<\na\n=======\nb\n>>>>>>>\n", "no File"},

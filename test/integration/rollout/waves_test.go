@@ -152,8 +152,8 @@ func TestTheContentThatAClusterHasIsStored(t *testing.T) {
 	w := newWorld(t)
 	w.inWaves(2, progressive(1, ""))
 	w.edit("two")
-	suite.Eventually(t, suite.Checks(func(c assert.TestingT) {
-		var revisions appsv1.ControllerRevisionList
+	var revisions appsv1.ControllerRevisionList
+	storesBoth := suite.Checks(func(c assert.TestingT) {
 		err := plane.Client.List(t.Context(), &revisions, client.InNamespace(names.NamespaceHub),
 			client.MatchingLabels{names.LabelAddonName: w.addon})
 		if assert.NoError(c, err) && assert.Len(c, revisions.Items, 2) {
@@ -161,7 +161,12 @@ func TestTheContentThatAClusterHasIsStored(t *testing.T) {
 			assert.Contains(c, contents, `"k":"one"`)
 			assert.Contains(c, contents, `"k":"two"`)
 		}
-	}))
+	})
+	suite.Eventually(t, storesBoth)
+	for _, deleted := range revisions.Items { // by a user, and nothing else changes
+		require.NoError(t, plane.Client.Delete(t.Context(), &deleted))
+	}
+	suite.Eventually(t, storesBoth)
 }
 
 // Shows: hub/strategy-problem
