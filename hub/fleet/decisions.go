@@ -64,8 +64,6 @@ type Decisions struct {
 	dropped       map[string]time.Time
 	// left are the clusters that another placement controller selected before it changed its decisions, with their groups.
 	left map[string]Group
-	// unknown are the clusters that our own placement cannot judge and does not select, with the causes.
-	unknown map[string]string
 	// period is how long state must stay.
 	period time.Duration
 	// moved is why decisions that changed a moment ago are not trusted.

@@ -38,9 +38,6 @@ func OwnerOf(cluster string, placements []*Decisions, now time.Time) Owner {
 		if why == nil {
 			until, why = d.Leaves(cluster, now)
 		}
-		if why == nil {
-			why = d.Unknown(cluster)
-		}
 		if why != nil {
 			owner.Doubts = append(owner.Doubts, Doubt{owner.Index, why, d.Placement == nil, until})
 		}

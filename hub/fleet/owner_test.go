@@ -19,7 +19,6 @@ func TestWhichPlacementAClusterBelongsTo(t *testing.T) {
 	a, b := decided([]string{"a"}).known(), decided([]string{"b"}).known()
 	unfinished := decided([]string{"b"}).but(func(s *scene) { s.placement.Status.NumberOfSelectedClusters++ }).known()
 	edited := decided([]string{"b"}).but(ours, func(s *scene) { s.placement.Generation++ }).known()
-	unable := b.doubting(map[string]string{"a": "it says too much", "c": "so does it"})
 	missing := NewDecisions(a.Key, nil, nil, false, noon(), nil)
 	missingLong := NewDecisions(a.Key, nil, nil, false, noon().Add(-FailoverPeriod), nil)
 	type list = []*Decisions
@@ -35,9 +34,6 @@ func TestWhichPlacementAClusterBelongsTo(t *testing.T) {
 		"an earlier one, as the last has decided": {placements: list{a, b}, index: 0},
 		"perhaps the last, which is unfinished": {
 			placements: list{a, unfinished}, index: 0, doubts: []Doubt{{Index: 1, Why: unfinished.Incomplete}},
-		},
-		"perhaps the last, which cannot judge it": {
-			placements: list{a, unable}, index: 0, doubts: []Doubt{{Index: 1, Why: unable.UnknownAmong([]string{"a"})}},
 		},
 		"perhaps the last, which was edited": {
 			placements: list{a, edited}, index: 0, doubts: []Doubt{{Index: 1, Why: edited.Edited()}},
@@ -69,49 +65,20 @@ func TestDecisionsAreReadAgainAfterAChangeOnly(t *testing.T) {
 	pages := func() []clusterv1beta1.PlacementDecision {
 		return []clusterv1beta1.PlacementDecision{*s.pages[0], *pageOf(2)}
 	}
-	before := p.versionsOf(s.placement, each(pages()), 0)
+	before := p.versionsOf(s.placement, each(pages()))
 	p.known = map[types.NamespacedName]known{}
 	reversed := []clusterv1beta1.PlacementDecision{pages()[1], pages()[0]}
-	assert.Equal(t, before, p.versionsOf(s.placement, each(reversed), 0), "a cache lists in any order")
+	assert.Equal(t, before, p.versionsOf(s.placement, each(reversed)), "a cache lists in any order")
 	s.placement.ResourceVersion = "2"
-	assert.NotEqual(t, before, p.versionsOf(s.placement, each(pages()), 0))
+	assert.NotEqual(t, before, p.versionsOf(s.placement, each(pages())))
 	s.placement.ResourceVersion = ""
 	s.pages[0].ResourceVersion = "2"
-	assert.NotEqual(t, before, p.versionsOf(s.placement, each(pages()), 0))
+	assert.NotEqual(t, before, p.versionsOf(s.placement, each(pages())))
 	s.pages[0].ResourceVersion = ""
 	s.pages[0].UID = "created again"
-	assert.NotEqual(t, before, p.versionsOf(s.placement, each(pages()), 0))
-	assert.NotEqual(t, before, p.versionsOf(nil, each(pages()), 0))
-	assert.NotEqual(t, before, p.versionsOf(s.placement, each(pages()[:1]), 0))
-	assert.NotEqual(t, before, p.versionsOf(s.placement, each(pages()), 1), "our own placement cannot judge a cluster")
-}
-
-func TestWhatOurPlacementCannotJudgeIsKnownToWhoeverAsks(t *testing.T) {
-	scheme := runtime.NewScheme()
-	require.NoError(t, clusterv1beta1.Install(scheme))
-	key := types.NamespacedName{Namespace: "ns", Name: "p"}
-	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
-		&clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}).Build()
-	p := &Placements{Client: hub, Own: true, Clock: clocktesting.NewFakePassiveClock(noon()), Passes: &Passes{}}
-	asked := func() *Decisions {
-		t.Helper()
-		d, err := p.Decisions(t.Context(), key)
-		require.NoError(t, err)
-		return d
-	}
-	before := asked()
-	assert.NoError(t, before.Unknown("a"))
-	for range 2 {
-		p.Passes.Doubt(key, map[string]string{"a": "it says too much"})
-		require.EqualError(t, asked().Unknown("a"), "placement ns/p cannot tell whether it selects a, the first by it says too much")
-		assert.NoError(t, asked().Unknown("b"))
-	}
-	assert.Error(t, p.Confirm(t.Context(), hub, before), "who removes something may have asked before")
-	during := asked()
-	assert.NoError(t, p.Confirm(t.Context(), hub, during))
-	p.Passes.Doubt(key, nil)
-	assert.NoError(t, asked().Unknown("a"))
-	assert.Error(t, p.Confirm(t.Context(), hub, during))
+	assert.NotEqual(t, before, p.versionsOf(s.placement, each(pages())))
+	assert.NotEqual(t, before, p.versionsOf(nil, each(pages())))
+	assert.NotEqual(t, before, p.versionsOf(s.placement, each(pages()[:1])))
 }
 
 // Shows: hub/placement-in-doubt

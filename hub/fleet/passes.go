@@ -18,8 +18,6 @@ type Passes struct {
 	of map[types.NamespacedName]passes
 	// seen are the versions of the clusters that were looked at last.
 	seen map[string]string
-	// doubts counts how often what passes could not judge was another set of clusters.
-	doubts uint64
 }
 
 // passes count what a Placement waits for, and how much of that was looked at by a pass that came to its end.
@@ -30,9 +28,8 @@ type passes struct {
 	since, later time.Time
 	// touched is what changed, and what was asked last for it, until a pass came to its end that has looked at that.
 	touched map[string]uint64
-	// unknown are the clusters that the last pass could not judge, with the causes; known identifies them.
-	unknown map[string]string
-	known   uint64
+	// unknown are the clusters that the last pass could not judge.
+	unknown map[string]bool
 }
 
 // What may have changed for a Placement besides a cluster, which has a name.
@@ -109,26 +106,21 @@ func (p *Passes) End(key types.NamespacedName, begun uint64) {
 	})
 }
 
-// Doubt notes the clusters that a pass could not judge and does not select, with the causes. It comes before the pass
-// writes anything.
-func (p *Passes) Doubt(key types.NamespacedName, unknown map[string]string) {
-	p.change(key, func(of *passes) {
-		if !maps.Equal(of.unknown, unknown) {
-			p.doubts++
-			of.unknown, of.known = unknown, p.doubts
-		}
-	})
+// Doubt notes the clusters that a pass cannot judge and does not select. It comes before the pass writes anything. The
+// set must not be changed afterwards.
+func (p *Passes) Doubt(key types.NamespacedName, unknown map[string]bool) {
+	p.change(key, func(of *passes) { of.unknown = unknown })
 }
 
-// doubted returns the clusters that the last pass about a Placement could not judge, and what identifies them.
-func (p *Passes) doubted(key types.NamespacedName) (unknown map[string]string, known uint64) {
+// Unknown returns the clusters of which the placement of this process cannot tell whether a Placement selects them. They
+// must not be changed.
+func (p *Passes) Unknown(key types.NamespacedName) map[string]bool {
 	if p == nil {
-		return nil, 0
+		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	of := p.of[key]
-	return of.unknown, of.known
+	return p.of[key].unknown
 }
 
 // Forget forgets a Placement that is gone.

@@ -44,13 +44,18 @@ func TestAPlacementIsUndecidedUntilAPassEndsThatBeganAfterAllChanges(t *testing.
 	since(at(7), "a pass that failed has not decided it, nor has the next one")
 	p.End(key, p.Begin(key, at(9)))
 	decided()
+	p.Doubt(key, map[string]bool{"c1": true})
+	assert.True(t, p.Unknown(key)["c1"])
 	p.Forget(key)
+	assert.False(t, p.Unknown(key)["c1"], "one that is created again has been looked at by nobody")
 	since(time.Time{}, "one that is created again")
 	var none *Passes
 	_, undecided := none.Undecided(key)
 	assert.False(t, undecided, "nobody says")
 	none.End(key, none.Begin(key, at(1)))
 	none.Ask(key, "c1", at(1))
+	none.Doubt(key, map[string]bool{"c1": true})
+	assert.Empty(t, none.Unknown(key))
 	none.Forget(key)
 }
 

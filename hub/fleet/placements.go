@@ -66,13 +66,11 @@ func (p *Placements) Decisions(ctx context.Context, key types.NamespacedName) (*
 	if p.known == nil {
 		p.known, p.seed = map[types.NamespacedName]known{}, maphash.MakeSeed()
 	}
-	unknown, doubts := p.Passes.doubted(key)
-	before, versions := p.known[key], p.versionsOf(orNone(placement), each(list.Items), doubts)
+	before, versions := p.known[key], p.versionsOf(orNone(placement), each(list.Items))
 	if before.decisions != nil && before.versions == versions {
 		return before.decisions, nil
 	}
 	d := NewDecisions(key, placement, reconcile.Pointers(list.Items), p.Own, p.Clock.Now(), before.decisions)
-	d = d.doubting(unknown)
 	p.known[key] = known{d, versions}
 	p.bound()
 	return d, nil
@@ -103,7 +101,7 @@ func (p *Placements) Confirm(ctx context.Context, live client.Reader, d *Decisio
 		client.MatchingLabels{names.LabelPlacement: d.Key.Name}); err != nil {
 		return fmt.Errorf("listing the decisions of Placement %s: %w", d.Key, err)
 	}
-	if _, doubts := p.Passes.doubted(d.Key); p.versionsOf(orNone(placement), each(list.Items), doubts) != known.versions {
+	if p.versionsOf(orNone(placement), each(list.Items)) != known.versions {
 		return behind
 	}
 	return nil
@@ -143,17 +141,16 @@ func (p *Placements) bound() {
 	}
 }
 
-// versionsOf identifies the versions of a Placement and its PlacementDecisions, in whatever order, and what our own
-// placement cannot judge: each add-on asks for them in each pass, and reading thousands of names is only worth it after
-// a change.
-func (p *Placements) versionsOf(placement metav1.Object, pages iter.Seq[metav1.Object], doubts uint64) uint64 {
+// versionsOf identifies the versions of a Placement and its PlacementDecisions, in whatever order: each add-on asks for
+// them in each pass, and reading thousands of names is only worth it after a change.
+func (p *Placements) versionsOf(placement metav1.Object, pages iter.Seq[metav1.Object]) uint64 {
 	type version struct {
 		kind, name, version string
 		uid                 types.UID
 	}
-	sum := maphash.Comparable(p.seed, doubts)
+	var sum uint64
 	if placement != nil {
-		sum += maphash.Comparable(p.seed, version{"Placement", "", placement.GetResourceVersion(), placement.GetUID()})
+		sum = maphash.Comparable(p.seed, version{"Placement", "", placement.GetResourceVersion(), placement.GetUID()})
 	}
 	for page := range pages {
 		sum += maphash.Comparable(p.seed,

@@ -3,10 +3,8 @@ package fleet
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
-	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -19,9 +17,6 @@ const gatherPeriod = time.Minute
 func (d *Decisions) Unselected(cluster string, now time.Time) (time.Time, error) {
 	if d.Unfit != nil {
 		return time.Time{}, d.Unfit
-	}
-	if why := d.Unknown(cluster); why != nil {
-		return now.Add(gatherPeriod), why
 	}
 	until := d.since.Add(d.period)
 	if d.Own {
@@ -37,36 +32,6 @@ func (d *Decisions) Unselected(cluster string, now time.Time) (time.Time, error)
 		return until, d.moved
 	}
 	return time.Time{}, nil
-}
-
-// Unknown returns why our own placement cannot tell whether it selects a cluster; nil where it can. A Placement that is
-// deleted and created again has nothing by which such a cluster keeps its place.
-func (d *Decisions) Unknown(cluster string) error {
-	if _, unknown := d.unknown[cluster]; !unknown {
-		return nil
-	}
-	return d.UnknownAmong([]string{cluster})
-}
-
-// UnknownAmong is Unknown for several clusters.
-func (d *Decisions) UnknownAmong(clusters []string) error {
-	const most = 5
-	unknown := slices.DeleteFunc(slices.Clone(clusters), func(c string) bool { _, is := d.unknown[c]; return !is })
-	if len(unknown) == 0 {
-		return nil
-	}
-	return fmt.Errorf("placement %s cannot tell whether it selects %s, the first by %s", d.Key,
-		message.List(unknown, most, ", "), message.Cut(d.unknown[unknown[0]], message.MaxCause))
-}
-
-// doubting returns the decisions with the clusters that our own placement cannot judge.
-func (d *Decisions) doubting(unknown map[string]string) *Decisions {
-	if maps.Equal(d.unknown, unknown) {
-		return d
-	}
-	other := *d
-	other.unknown = unknown
-	return &other
 }
 
 // Leaving returns the clusters that another placement controller does not name any more, with the groups that they had,

@@ -72,11 +72,12 @@ func (r *Reconciler) still(ctx context.Context, f fleetFacts) error {
 }
 
 // looked returns an error if our placement has not looked at a change of the cluster from which an add-on is removed,
-// or of what concerns all of them, or was not even told.
+// or of what concerns all of them, or was not even told, or cannot tell any more whether it selects the cluster.
 func (r *Reconciler) looked(f fleetFacts, c candidate) error {
 	for _, d := range f.placements {
 		undecided, is := r.Placements.Passes.Undecided(d.Key)
-		if d.Own && ((is && f.holds(c, undecided)) || !r.Placements.Passes.Saw(c.managed)) {
+		if d.Own && ((is && f.holds(c, undecided)) || !r.Placements.Passes.Saw(c.managed) ||
+			r.Placements.Passes.Unknown(d.Key)[c.cluster]) {
 			return behindPlacement(d)
 		}
 	}

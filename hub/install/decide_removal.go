@@ -24,6 +24,8 @@ const (
 	decidedPeriod = 10 * time.Second
 	// passPeriod is more than a pass of the built-in placement takes that does not fail.
 	passPeriod = 5 * time.Second
+	// unknownPeriod is how often it is asked whether it has become known that a cluster is selected.
+	unknownPeriod = time.Minute
 )
 
 // Limit is how many clusters may lose an add-on within fifteen minutes without an edit that explains it. A removal is
@@ -64,6 +66,8 @@ type fleetFacts struct {
 	placements []*fleet.Decisions
 	// undecided are those of our placement that are being decided, with the reason.
 	undecided map[types.NamespacedName]fleet.Undecided
+	// unjudged are the clusters of which our placement cannot tell whether one selects them.
+	unjudged map[types.NamespacedName]map[string]bool
 	// candidates are in the order of their clusters.
 	candidates []candidate
 	// size is on how many clusters placements installed the add-on; 0 when the limit cannot be reached.
@@ -129,11 +133,14 @@ func (f fleetFacts) isHeld() bool { return f.cma.GetAnnotations()[names.Annotati
 func decideRemovals(f fleetFacts) removals {
 	r := removals{}
 	var sure []candidate
+	unknown := false
 	for _, c := range f.candidates {
 		wake, done, err := f.judge(c)
-		switch {
+		switch why := f.unknown(c.cluster); {
 		case done:
 			r.done = append(r.done, c.cluster)
+		case why != nil:
+			r.kept, unknown = append(r.kept, why.Error()), true
 		case err == nil:
 			sure = append(sure, c)
 		case wake.IsZero():
@@ -151,7 +158,6 @@ func decideRemovals(f fleetFacts) removals {
 			r.kept = append(r.kept, undecided.Why.Error()+", which does not come to an end")
 		}
 	}
-	r.kept = append(r.kept, f.unknown(r.done)...)
 	slices.Sort(r.kept)
 	r.kept = slices.Compact(r.kept)
 	left := len(f.candidates) > len(r.done)
@@ -170,23 +176,22 @@ func decideRemovals(f fleetFacts) removals {
 	}
 	f.settle(&r, &state, waits)
 	r.annotations = f.annotate(r, state, waits)
+	if unknown { // Nothing that a pass of the placement writes need tell when it is known. Nobody else waits for that.
+		r.wake = reconcile.Earliest(r.wake, f.now.Add(unknownPeriod))
+	}
 	return r
 }
 
-// unknown returns which placements cannot tell whether they select clusters that are not done.
-func (f fleetFacts) unknown(done []string) []string {
-	var kept, left []string
-	for _, c := range f.candidates {
-		if !slices.Contains(done, c.cluster) {
-			left = append(left, c.cluster)
-		}
-	}
+// unknown returns why it is unknown whether a placement selects a cluster, with the same words for all of them; nil when
+// it is known.
+func (f fleetFacts) unknown(cluster string) error {
 	for _, d := range f.placements {
-		if why := d.UnknownAmong(left); why != nil {
-			kept = append(kept, why.Error())
+		if f.unjudged[d.Key][cluster] {
+			return fmt.Errorf("placement %s cannot tell whether it selects some of the clusters, as its expressions cost too "+
+				"much for them, or as they cannot be decoded", d.Key)
 		}
 	}
-	return kept
+	return nil
 }
 
 // judge returns why the add-on on a cluster stays, and the instant to check again, zero when an event starts the next
@@ -276,7 +281,8 @@ func (f fleetFacts) settle(r *removals, state *removalState, waits bool) {
 		state.Intent = f.intent
 	}
 	if !f.edited() {
-		return // A cache that lacks an edit for a moment makes it no edit of now.
+		f.takeBack(r, state)
+		return
 	}
 	state.Edit, state.EditSince = "", 0
 	until := f.intentSince.Add(removalPeriod)
@@ -291,6 +297,23 @@ func (f fleetFacts) settle(r *removals, state *removalState, waits bool) {
 	default: // No event need come when that changes: it is the business of a pass only while something is unselected.
 		r.wake = reconcile.Earliest(r.wake, f.now.Add(removalPeriod))
 	}
+}
+
+// takeBack forgets an edit that was taken back, so that the same is an edit again when it is made later. A cache that
+// lacks an edit for a moment makes it no edit of now.
+func (f fleetFacts) takeBack(r *removals, state *removalState) {
+	if state.Edit == "" {
+		return
+	}
+	until := f.intentSince.Add(removalPeriod)
+	if edit := time.Unix(state.EditSince, 0); edit.After(f.intentSince) {
+		until = edit.Add(removalPeriod)
+	}
+	if f.now.Before(until) {
+		r.wake = reconcile.Earliest(r.wake, until)
+		return
+	}
+	state.Edit, state.EditSince = "", 0
 }
 
 // annotate returns the annotations of the ClusterManagementAddOn. While it is uncertain what is unselected, what is

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/spokelet/spokelet/hub/fleet"
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // As TestAnEditOfYesterdayExplainsNoRemovalOfToday, where the hub manager restarts before c2 loses its label. The API server
@@ -75,4 +77,34 @@ func TestAnEditOfYesterdayExplainsNoRemovalOfTodayAfterARestart(t *testing.T) {
 			assert.NotContains(t, h.removed, "c2", "more than a quarter of the clusters, which no edit of today explains")
 		})
 	}
+}
+
+// A user lets a Placement drop clusters that are in no bound set, by an annotation, and takes that back at once. Days
+// later the user does the same again, and both clusters go: that is an edit of now.
+func TestAnEditThatWasTakenBackIsOneAgainWhenItIsMadeAgain(t *testing.T) {
+	h := newPagesHub(t, true, 0, func(*clusterv1beta1.Placement) {})
+	h.r.Limit = Limit{Percent: 25}
+	settles := func(within time.Duration) {
+		for range 2 { // the second is the event of the annotation that the first writes
+			h.q.Add(ofFleet("hello"))
+			h.passes(within)
+		}
+	}
+	annotates := func(annotations map[string]string) {
+		var p clusterv1beta1.Placement
+		require.NoError(t, h.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "p"}, &p))
+		p.Annotations = annotations
+		require.NoError(t, h.Update(t.Context(), &p))
+		settles(time.Second)
+	}
+	honours := map[string]string{names.AnnotationSetBindings: names.SetBindingsHonoured}
+	settles(time.Second)
+	annotates(honours)
+	h.passes(time.Minute)
+	annotates(nil)
+	h.passes(3 * 24 * time.Hour)
+	annotates(honours)
+	h.dropped("c1", "c2")
+	settles(5 * time.Minute)
+	assert.ElementsMatch(t, []string{"c1", "c2"}, h.removed)
 }

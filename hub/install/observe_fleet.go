@@ -23,7 +23,8 @@ import (
 // observeFleet reads the facts about the removal of one add-on from clusters: what was noted since the last pass, and
 // all its clusters only after a start, after an edit, or where the limit may be reached.
 func (r *Reconciler) observeFleet(ctx context.Context, name string) (f fleetFacts, err error) {
-	f = fleetFacts{now: r.Clock.Now(), limit: r.Limit, undecided: map[types.NamespacedName]fleet.Undecided{}}
+	f = fleetFacts{now: r.Clock.Now(), limit: r.Limit, undecided: map[types.NamespacedName]fleet.Undecided{},
+		unjudged: map[types.NamespacedName]map[string]bool{}}
 	var first bool
 	first, f.last = r.memory.begin(name)
 	defer func() {
@@ -52,6 +53,7 @@ func (r *Reconciler) observeUnselected(
 	ctx context.Context, f *fleetFacts, name string, strategy addonapi.Strategy, first bool,
 ) error {
 	for _, key := range strategy.Placements {
+		unjudged := r.Placements.Passes.Unknown(key)
 		d, err := r.Placements.Decisions(ctx, key)
 		if err != nil {
 			return err
@@ -60,6 +62,7 @@ func (r *Reconciler) observeUnselected(
 		if undecided, is := r.Placements.Passes.Undecided(key); d.Own && is {
 			f.undecided[key] = undecided
 		}
+		f.unjudged[key] = unjudged
 	}
 	if err := r.observeIntent(ctx, f, name, strategy); err != nil {
 		return err

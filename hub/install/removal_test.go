@@ -74,6 +74,27 @@ func TestFromWhereAnAddOnIsRemoved(t *testing.T) {
 	}
 }
 
+// One cluster cannot be judged, for ever. It holds up neither what was held and is selected again, nor an edit that is
+// done, nor the removal from others.
+func TestAClusterThatCannotBeJudgedHoldsUpNothingElse(t *testing.T) {
+	p := types.NamespacedName{Namespace: "ns", Name: "p"}
+	unjudged := func(f *fleetFacts) {
+		f.unjudged = map[types.NamespacedName]map[string]bool{p: {"c000": true}}
+	}
+	r := decideRemovals(crowd(1, unjudged, annotated(names.AnnotationRemovalHeld, "15 clusters")))
+	assert.Empty(t, r.remove)
+	assert.NotContains(t, r.annotations, names.AnnotationRemovalHeld)
+	assert.Len(t, r.kept, 1)
+	assert.Equal(t, noon().Add(time.Minute), r.wake, "no event need come when it can be judged")
+
+	r = decideRemovals(crowd(1, unjudged, func(f *fleetFacts) { f.state.Intent = "2:before" }))
+	assert.Equal(t, "2:now", parseState(r.annotations[names.AnnotationRemovalState]).Intent, "the edit is done")
+
+	r = decideRemovals(crowd(5, unjudged))
+	assert.Equal(t, []string{"c001", "c002", "c003", "c004"}, clustersOf(r.remove))
+	assert.Len(t, r.kept, 1)
+}
+
 // refused makes the cluster one that the hub does not accept.
 func refused(f *facts) { f.managed.Spec.HubAcceptsClient = false }
 

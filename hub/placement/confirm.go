@@ -163,14 +163,17 @@ func (r *Reconciler) look(ctx context.Context, f *facts, dropped []string) (othe
 	taken := 0
 	for _, name := range dropped { // One that does not exist is in no cache, or will not be for long.
 		i, known := at[name]
-		if one := live[name]; one == nil || (known && f.judgesAlike(one, f.clusters[i])) {
+		one := live[name]
+		if one == nil || (known && f.judgesAlike(one, f.clusters[i])) {
 			continue
 		}
 		if taken++; taken > maxOther {
 			if f.unread == nil {
 				f.unread = map[string]bool{}
 			}
-			f.unread[name], other = true, true
+			if f.unread[name], other = true, true; !known {
+				f.clusters = append(f.clusters, &clusterv1.ManagedCluster{ObjectMeta: one.ObjectMeta})
+			}
 			continue
 		}
 		whole, err := reconcile.Get(ctx, r.Live, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{})
@@ -214,7 +217,7 @@ func (r *Reconciler) liveClusters(
 		err = r.each(ctx, kind, func(c *metav1.PartialObjectMetadata) error {
 			if _, asked := slices.BinarySearch(names, c.Name); asked {
 				live[c.Name] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-					UID: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation,
+					Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation,
 					DeletionTimestamp: c.DeletionTimestamp, Labels: maps.Clone(c.Labels),
 				}}
 			}

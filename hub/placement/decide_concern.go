@@ -67,11 +67,12 @@ func (in interest) concerns(older, newer *view, c change) bool {
 		return false
 	}
 	was, is := in.judgeView(older), in.judgeView(newer)
-	if was.unasked || is.unasked {
+	if was.unasked || is.unasked || older.undecodable() || newer.undecodable() {
 		return true
 	}
 	// A cluster for which expressions cost much more or less than before may be one that pays for an excess, or no more.
 	differs := bits.Len64(was.cost) != bits.Len64(is.cost)
 	was.cost, is.cost = 0, 0
-	return differs || was != is || (c.taints && is.matches)
+	// Taints count for what stays selected because it cannot be judged, too.
+	return differs || was != is || (c.taints && (is.matches || is.expensive != ""))
 }

@@ -28,8 +28,8 @@ type selection struct {
 	matching, eligible int
 	// failures are the clusters for which an expression has no result, in the order of their names.
 	failures []failure
-	// unknown are the clusters that are not selected and cannot be judged, with the causes.
-	unknown map[string]string
+	// unknown are the clusters that cannot be judged, are not selected, and have a place.
+	unknown map[string]bool
 	// wake is when the next toleration ends; zero when none does.
 	wake time.Time
 }
@@ -44,13 +44,13 @@ func selectClusters(
 	current map[string]bool, now time.Time,
 ) (selection, error) {
 	p := picking{
-		selection: selection{groups: map[string]int{}, unknown: map[string]string{}}, interest: in,
+		selection: selection{groups: map[string]int{}, unknown: map[string]bool{}}, interest: in,
 		tolerations: spec.Tolerations, current: current, now: now, unbound: map[string]bool{},
 	}
 	var known []*clusterv1.ManagedCluster
 	for _, cluster := range clusters {
-		if cause, unknown := decode.Unknown(cluster); unknown || unread[cluster.Name] {
-			p.keep(cluster, unread[cluster.Name], cause)
+		if _, unknown := decode.Unknown(cluster); unknown || unread[cluster.Name] {
+			p.keep(cluster, unread[cluster.Name])
 			continue
 		}
 		known = append(known, cluster)
@@ -104,7 +104,7 @@ func (p *picking) look(cluster *clusterv1.ManagedCluster, v verdict) {
 	if v.expensive != "" {
 		// The agent of a cluster writes its claims, so one cluster must not stop the others.
 		p.expensive = append(p.expensive, failure{cluster.Name, v.expensive})
-		p.keep(cluster, false, v.expensive)
+		p.keep(cluster, false)
 		return
 	}
 	if v.inSets {
@@ -131,15 +131,15 @@ func (p *picking) look(cluster *clusterv1.ManagedCluster, v verdict) {
 	}
 }
 
-// keep keeps a selected cluster that the predicates cannot be asked about, for a cause. Of one that is not selected it
-// is unknown whether it should be.
-func (p *picking) keep(cluster *clusterv1.ManagedCluster, unread bool, cause string) {
+// keep keeps a selected cluster that the predicates cannot be asked about. Of one that is not selected it is unknown
+// whether it should be.
+func (p *picking) keep(cluster *clusterv1.ManagedCluster, unread bool) {
 	// Taints are for whoever administers the hub. An agent whose claims are too expensive must not keep its place by them.
 	tolerated, until := tolerates(p.tolerations, cluster.Spec.Taints, true, p.now)
 	switch stays := unread || (p.keeps(cluster) && tolerated); {
 	case !stays:
 	case !p.current[cluster.Name]:
-		p.unknown[cluster.Name] = cause
+		p.unknown[cluster.Name] = true
 	default:
 		p.wake = reconcile.Earliest(p.wake, until)
 		p.inSets, p.matching, p.eligible = p.inSets+1, p.matching+1, p.eligible+1
@@ -158,5 +158,8 @@ func (s *selection) take(eligible []string, number *int32) {
 		delete(s.groups, name)
 	}
 	s.names = eligible[:n]
+	if number != nil && n >= int(*number) {
+		s.unknown = nil // none of them has a place, whatever is found out about it
+	}
 	slices.Sort(s.names)
 }

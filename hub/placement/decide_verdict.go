@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/spokelet/spokelet/internal/decode"
 )
 
 // interest is what a Placement looks at in clusters: a change of a cluster that alters no verdict of it cannot alter a
@@ -137,6 +139,15 @@ type view struct {
 	object  map[string]any
 	// left is what expressions may still cost where an event waits for them, in units of CEL; nil where none does.
 	left *uint64
+}
+
+// undecodable reports whether only the metadata of the cluster are known, so that no verdict says anything.
+func (v *view) undecodable() bool {
+	if v.cluster == nil {
+		return false
+	}
+	_, unknown := decode.Unknown(v.cluster)
+	return unknown
 }
 
 // subject is a cluster that the selectors of one Placement look at.

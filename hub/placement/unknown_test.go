@@ -1,56 +1,85 @@
 package placement
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/spokelet/spokelet/internal/decode"
 )
 
-// The agent of c0001 says so much that the expressions of the Placement cost too much for it. It keeps its place, until
-// the Placement is deleted and created again, as GitOps tools do: then there is no place to keep.
-//
-// Shows: invariants/selected-stays
-func TestAClusterThatCannotBeJudgedKeepsItsAddOn(t *testing.T) {
-	const judged = "c0001"
-	b := newBoth(t, func(s *clusterv1beta1.PlacementSpec) {
-		s.Predicates = []clusterv1beta1.ClusterPredicate{{}}
-		s.Predicates[0].RequiredClusterSelector.CelSelector.CelExpressions = []string{
-			"!has(managedCluster.status.clusterClaims) || managedCluster.status.clusterClaims.all(c, " +
-				"managedCluster.status.clusterClaims.all(d, c.name == d.name || c.value != 'left'))",
+// loud is the cluster whose agent says so much that the expression of costly costs too much for it.
+const loud = "c0001"
+
+// costly selects the clusters that do not say that they left.
+func costly(s *clusterv1beta1.PlacementSpec) {
+	s.Predicates = []clusterv1beta1.ClusterPredicate{{}}
+	s.Predicates[0].RequiredClusterSelector.CelSelector.CelExpressions = []string{
+		"!has(managedCluster.status.clusterClaims) || managedCluster.status.clusterClaims.all(c, " +
+			"managedCluster.status.clusterClaims.all(d, c.name == d.name || c.value != 'left'))",
+	}
+}
+
+// newLoud is a hub with a Placement that selects all clusters, one of which it cannot judge.
+func newLoud(t *testing.T) *both {
+	t.Helper()
+	b := newBoth(t, costly)
+	b.edits(loud, func(c *clusterv1.ManagedCluster) {
+		for i := range 200 {
+			c.Status.ClusterClaims = append(c.Status.ClusterClaims,
+				clusterv1.ManagedClusterClaim{Name: fmt.Sprint("claim-", i), Value: "stays"})
 		}
 	})
-	says := func(claims ...clusterv1.ManagedClusterClaim) {
-		cluster := &clusterv1.ManagedCluster{}
-		require.NoError(t, b.live.Get(t.Context(), client.ObjectKey{Name: judged}, cluster))
-		cluster.Status.ClusterClaims = claims
-		require.NoError(t, b.live.Update(t.Context(), cluster))
-	}
-	var many []clusterv1.ManagedClusterClaim
-	for i := range 1000 {
-		many = append(many, clusterv1.ManagedClusterClaim{Name: fmt.Sprint("claim-", i), Value: "stays"})
-	}
-	says(many...)
 	b.runs(5 * time.Second)
-	require.Contains(t, b.selected(), judged, "it keeps its place")
+	require.Contains(t, b.selected(), loud, "it keeps its place")
+	return b
+}
 
+// edits changes a cluster, and returns what the handler of the placement asks for.
+func (b *both) edits(name string, change func(*clusterv1.ManagedCluster)) (asked []types.NamespacedName) {
+	b.Helper()
+	was := &clusterv1.ManagedCluster{}
+	require.NoError(b, b.live.Get(b.Context(), client.ObjectKey{Name: name}, was))
+	is := was.DeepCopy()
+	change(is)
+	require.NoError(b, b.live.Update(b.Context(), is))
+	return b.scheduler.ofCluster(b.Context(), was, is)
+}
+
+// createsAgain deletes the Placement and its pages, and creates it again, as GitOps tools do.
+func (b *both) createsAgain() {
+	b.Helper()
 	placement := &clusterv1beta1.Placement{}
-	require.NoError(t, b.live.Get(t.Context(), b.key, placement))
-	require.NoError(t, b.live.Delete(t.Context(), placement))
-	for _, page := range pagesOf(t, b.live) {
-		require.NoError(t, b.live.Delete(t.Context(), page))
+	require.NoError(b, b.live.Get(b.Context(), b.key, placement))
+	require.NoError(b, b.live.Delete(b.Context(), placement))
+	for _, page := range pagesOf(b.T, b.live) {
+		require.NoError(b, b.live.Delete(b.Context(), page))
 	}
 	b.runs(5 * time.Second)
 	placement.ResourceVersion, placement.UID = "", types.UID("again")
 	placement.Status = clusterv1beta1.PlacementStatus{}
-	require.NoError(t, b.live.Create(t.Context(), placement))
+	require.NoError(b, b.live.Create(b.Context(), placement))
 	b.looks() // its handlers note whom the pages that went selected
+}
+
+// A cluster that cannot be judged keeps its place, until its Placement is deleted and created again: then there is no
+// place to keep.
+//
+// Shows: invariants/selected-stays
+func TestAClusterThatCannotBeJudgedKeepsItsAddOn(t *testing.T) {
+	b := newLoud(t)
+	b.createsAgain()
 	b.runs(10 * time.Second)
 	assert.Len(t, b.selected(), manyClusters-1, "there is nothing by which it has a place")
 	assert.Equal(t, manyClusters, b.left(), "whether it is selected is unknown")
@@ -59,8 +88,89 @@ func TestAClusterThatCannotBeJudgedKeepsItsAddOn(t *testing.T) {
 	b.runs(10 * time.Second)
 	assert.Equal(t, manyClusters, b.left(), "nor does another process know it")
 
-	says(clusterv1.ManagedClusterClaim{Name: "state", Value: "left"}, clusterv1.ManagedClusterClaim{Name: "other"})
-	b.runs(2 * time.Minute)
+	b.edits(loud, func(c *clusterv1.ManagedCluster) {
+		c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "state", Value: "left"}, {Name: "other"}}
+	})
+	b.runs(10 * time.Second)
 	assert.Len(t, b.selected(), manyClusters-1)
 	assert.Equal(t, manyClusters-1, b.left(), "now it is known, and it is not selected")
+}
+
+// Others take all places, or there is none: whatever is found out about the cluster, it is not selected.
+func TestAClusterThatCannotBeJudgedHasNoPlaceInAFullPlacement(t *testing.T) {
+	for number, left := range map[int32]int{0: 0, 1: 1} {
+		b := newLoud(t)
+		edit(t, b.live, b.key, &clusterv1beta1.Placement{}, func(p *clusterv1beta1.Placement) {
+			p.Generation++
+			p.Spec.NumberOfClusters = &number
+		})
+		b.runs(10 * time.Second)
+		require.Equal(t, clusters(0, left), b.selected())
+		assert.Equal(t, left, b.left())
+	}
+}
+
+func taintOf(key string) []clusterv1.Taint {
+	return []clusterv1.Taint{{Key: key, Effect: clusterv1.TaintEffectNoSelect, TimeAdded: metav1.NewTime(noon())}}
+}
+
+// The cluster is away while its Placement is created again, so its taint drops it. Then it is back.
+func TestAClusterThatCannotBeJudgedIsLookedAtWhenItIsBack(t *testing.T) {
+	b := newLoud(t)
+	assert.Contains(t, b.edits(loud, func(c *clusterv1.ManagedCluster) {
+		c.Spec.Taints = taintOf(clusterv1.ManagedClusterTaintUnreachable)
+		c.Status.Conditions[0].Status = metav1.ConditionUnknown
+	}), b.key, "whoever administers the hub keeps clusters out by taints")
+	b.createsAgain()
+	b.runs(10 * time.Second)
+	require.Equal(t, manyClusters, b.left())
+	assert.Contains(t, b.edits(loud, func(c *clusterv1.ManagedCluster) {
+		c.Spec.Taints = nil
+		c.Status.Conditions[0].Status = metav1.ConditionTrue
+		c.Status.Conditions[0].LastTransitionTime = metav1.NewTime(b.clock.Now())
+	}), b.key, "a pass notes that it cannot be judged")
+	b.runs(10 * time.Second)
+	assert.Equal(t, manyClusters, b.left(), "whether it is selected is unknown")
+}
+
+// A cluster that cannot be decoded loses the label by which it is in a bound set.
+func TestAClusterThatCannotBeDecodedLeavesItsSet(t *testing.T) {
+	b := newBoth(t, func(*clusterv1beta1.PlacementSpec) {})
+	edit(t, b.live, client.ObjectKey{Name: "blue"}, &clusterv1beta2.ManagedClusterSet{}, func(s *clusterv1beta2.ManagedClusterSet) {
+		s.Generation++
+		s.Spec.ClusterSelector.LabelSelector.MatchLabels = wantedLabels()
+	})
+	b.edits(loud, func(c *clusterv1.ManagedCluster) {
+		decode.Mark(c, "a number is too large")
+		c.Spec, c.Status = clusterv1.ManagedClusterSpec{}, clusterv1.ManagedClusterStatus{}
+	})
+	b.runs(5 * time.Second)
+	require.Contains(t, b.selected(), loud)
+	assert.Contains(t, b.edits(loud, func(c *clusterv1.ManagedCluster) { c.Labels = nil }), b.key)
+	b.runs(time.Second)
+	assert.NotContains(t, b.selected(), loud)
+}
+
+// A hub manager starts with an API server whose list of clusters is behind: most of those that the pages select are not
+// in it, more than a pass reads one by one.
+func TestClustersThatOnlyTheCacheLacksStaySelected(t *testing.T) {
+	const all, lacks = maxOther + 12, maxOther + 10
+	hub, r, key := hubOf(t, all, interceptor.Funcs{})
+	edit(t, hub, key, &clusterv1beta1.Placement{}, func(p *clusterv1beta1.Placement) {
+		p.Spec.DecisionStrategy = clusterv1beta1.DecisionStrategy{}
+	})
+	passOf(t, r, key)
+	passOf(t, r, key)
+	require.Len(t, union(pagesOf(t, hub)), all)
+	r.Client = interceptor.NewClient(hub, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			err := c.List(ctx, list, options...)
+			if all, is := list.(*clusterv1.ManagedClusterList); is {
+				all.Items = all.Items[lacks:]
+			}
+			return err
+		},
+	})
+	passOf(t, r, key)
+	assert.Equal(t, clusters(0, all), union(pagesOf(t, hub)), "the API server has them all")
 }

@@ -121,11 +121,7 @@ func (f facts) hold(placements []planner.Placement) (uncertain bool, wake time.T
 func (f facts) keeps(index int, m *member) string {
 	owner := fleet.Owner{Index: index}
 	for later := index + 1; later < len(f.placements); later++ {
-		until, err := f.placements[later].Doubted(f.now)
-		if err == nil {
-			err = f.placements[later].Unknown(m.cluster)
-		}
-		if err != nil && until.IsZero() {
+		if until, err := f.placements[later].Doubted(f.now); err != nil && until.IsZero() {
 			owner.Doubts = append(owner.Doubts, fleet.Doubt{Index: later, Why: err})
 		}
 	}

@@ -28,7 +28,7 @@ func Parts(seed uint64, runs int) []Part {
 		part("Games: decisions of the hub manager about generated fleets", "fleets", "FLEETS_FLAGS", s+" -fleets 5000", 1),
 		part("A day of a fleet, in virtual time", "day", "DAY_FLAGS", s, 1),
 		part("A day of works that people write, in virtual time", "works", "WORKS_FLAGS", s, 1),
-		part("Ways: one state by other routes, and by lies", "ways", "WAYS_FLAGS", "-ways 100", 1),
+		part("Ways: one state by other routes, and by lies", "ways", "WAYS_FLAGS", "-ways 30", 1),
 		part("Storm: random edits of a hub and a cluster", "storm", "STORM_FLAGS", s+" -edits 400", 1),
 		part("The same behind API servers that lie", "storm", "STORM_FLAGS", s+" -lies -edits 200 -calm 20", 1),
 		part("Lies: a fleet whose API servers lie", "lies", "LIES_FLAGS", s+" -seeds 5", 1),
