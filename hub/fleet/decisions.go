@@ -365,9 +365,18 @@ func isScheduledByOthers(placement *clusterv1beta1.Placement) bool {
 }
 
 // hasRoom reports whether all decisions are one PlacementDecision that every cluster fits into, so that none is about
-// to move to another one.
+// to move to another one. While a Placement is created again, the garbage collector may delete the first one of its
+// earlier self after the other controller has written that and the next one, so the next one is alone for a moment.
 func hasRoom(placement *clusterv1beta1.Placement, pages []*clusterv1beta1.PlacementDecision) bool {
-	if placement == nil || len(pages) != 1 || pages[0].Labels[names.LabelDecisionGroupName] != "" {
+	if placement == nil || len(pages) != 1 || pages[0].Labels[names.LabelDecisionGroupName] != "" ||
+		groupOf(pages[0]).Index > 0 {
+		return false
+	}
+	if isSilent(placement) {
+		if LastWritten(pages[0]).Before(placement.CreationTimestamp.Add(FailoverPeriod)) {
+			return false
+		}
+	} else if int(placement.Status.NumberOfSelectedClusters) != len(pages[0].Status.Decisions) {
 		return false
 	}
 	strategy := placement.Spec.DecisionStrategy.GroupStrategy

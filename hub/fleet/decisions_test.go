@@ -97,6 +97,10 @@ func writtenAt(at time.Time) func(*scene) {
 	}
 }
 
+func createdAt(at time.Time) func(*scene) {
+	return func(s *scene) { s.placement.CreationTimestamp = metav1.NewTime(at) }
+}
+
 // Shows: hub/quiet-decisions, hub/decided-mark
 func TestWhenAPlacementSaysSurelyThatAClusterIsOut(t *testing.T) {
 	one, two := []string{"a"}, []string{"b"}
@@ -179,6 +183,12 @@ func TestAClusterThatMayMoveToAnotherPageIsWaitedForLonger(t *testing.T) {
 		"where groups are about to have names": {decided(full(50)).but(func(s *scene) {
 			s.placement.Spec.DecisionStrategy.GroupStrategy.DecisionGroups = []clusterv1beta1.DecisionGroup{{GroupName: "x"}}
 		}), true},
+		"on a later page that is alone":                    {decided(full(50)).but(func(s *scene) { s.pages[0].Labels[names.LabelDecisionGroupIndex] = "1" }), true},
+		"on a page of fewer clusters than the status says": {decided(full(50)).but(scheduled, counted(150)), true},
+		"on a page of a Placement that was created again": {
+			decided(full(50)).but(undecided, createdAt(noon()), writtenAt(noon().Add(FailoverPeriod-time.Second))), true,
+		},
+		"not where no status is ever written":         {decided(full(50)).but(undecided, createdAt(noon()), writtenAt(noon().Add(FailoverPeriod))), false},
 		"nowhere when we write the pages":             {decided(full(100), full(50)).but(ours), false},
 		"when others schedule what we marked once":    {decided(full(100), full(50)).but(ours, scheduled), true},
 		"when we do not schedule what we marked once": {decided(full(100), full(50)).but(ours, func(s *scene) { s.own = false }), true},

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
@@ -203,7 +204,23 @@ func (r *rollouts) rollOut(ctx context.Context, n int) error {
 	if err := r.fleet.HubClient.Delete(ctx, templateOf(before)); err != nil {
 		return fmt.Errorf("deleting the template of %s: %w", before, err)
 	}
+	if err := fleet.Wait(ctx, "the content of "+before+" to go", nil, r.oneContent); err != nil {
+		return err
+	}
 	return r.settle(ctx)
+}
+
+// oneContent returns an error unless the hub manager keeps the content of one version. It keeps each for ten seconds at
+// least, so the last one may go after everything else is done.
+func (r *rollouts) oneContent(ctx context.Context) error {
+	var contents appsv1.ControllerRevisionList
+	if err := r.fleet.HubClient.List(ctx, &contents, client.InNamespace(names.NamespaceHub)); err != nil {
+		return fmt.Errorf("listing the stored contents: %w", err)
+	}
+	if n := len(contents.Items); n != 1 {
+		return fleet.NotYet("%d contents are stored", n)
+	}
+	return nil
 }
 
 // settle waits until nothing is written any more, and notes what was.
