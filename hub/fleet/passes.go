@@ -112,8 +112,8 @@ func (p *Passes) Doubt(key types.NamespacedName, unknown map[string]bool) {
 	p.change(key, func(of *passes) { of.unknown = unknown })
 }
 
-// Unknown returns the clusters of which the placement of this process cannot tell whether a Placement selects them. They
-// must not be changed.
+// Unknown returns the clusters of which the placement of this process cannot tell whether a Placement selects them. The
+// set must not be changed.
 func (p *Passes) Unknown(key types.NamespacedName) map[string]bool {
 	if p == nil {
 		return nil

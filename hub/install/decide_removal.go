@@ -182,8 +182,8 @@ func decideRemovals(f fleetFacts) removals {
 	return r
 }
 
-// unknown returns why it is unknown whether a placement selects a cluster, with the same words for all of them; nil when
-// it is known.
+// unknown returns why it is unknown whether a placement selects a cluster, with the same words for each cluster; nil
+// when it is known.
 func (f fleetFacts) unknown(cluster string) error {
 	for _, d := range f.placements {
 		if f.unjudged[d.Key][cluster] {

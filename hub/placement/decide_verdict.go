@@ -142,11 +142,11 @@ type view struct {
 }
 
 // undecodable reports whether only the metadata of the cluster are known, so that no verdict says anything.
-func (v *view) undecodable() bool {
-	if v.cluster == nil {
+func (s *view) undecodable() bool {
+	if s.cluster == nil {
 		return false
 	}
-	_, unknown := decode.Unknown(v.cluster)
+	_, unknown := decode.Unknown(s.cluster)
 	return unknown
 }
 

@@ -35,7 +35,7 @@ func costly(s *clusterv1beta1.PlacementSpec) {
 func newLoud(t *testing.T) *both {
 	t.Helper()
 	b := newBoth(t, costly)
-	b.edits(loud, func(c *clusterv1.ManagedCluster) {
+	b.edits(func(c *clusterv1.ManagedCluster) {
 		for i := range 200 {
 			c.Status.ClusterClaims = append(c.Status.ClusterClaims,
 				clusterv1.ManagedClusterClaim{Name: fmt.Sprint("claim-", i), Value: "stays"})
@@ -46,11 +46,11 @@ func newLoud(t *testing.T) *both {
 	return b
 }
 
-// edits changes a cluster, and returns what the handler of the placement asks for.
-func (b *both) edits(name string, change func(*clusterv1.ManagedCluster)) (asked []types.NamespacedName) {
+// edits changes the loud cluster, and returns what the handler of the placement asks for.
+func (b *both) edits(change func(*clusterv1.ManagedCluster)) (asked []types.NamespacedName) {
 	b.Helper()
 	was := &clusterv1.ManagedCluster{}
-	require.NoError(b, b.live.Get(b.Context(), client.ObjectKey{Name: name}, was))
+	require.NoError(b, b.live.Get(b.Context(), client.ObjectKey{Name: loud}, was))
 	is := was.DeepCopy()
 	change(is)
 	require.NoError(b, b.live.Update(b.Context(), is))
@@ -88,7 +88,7 @@ func TestAClusterThatCannotBeJudgedKeepsItsAddOn(t *testing.T) {
 	b.runs(10 * time.Second)
 	assert.Equal(t, manyClusters, b.left(), "nor does another process know it")
 
-	b.edits(loud, func(c *clusterv1.ManagedCluster) {
+	b.edits(func(c *clusterv1.ManagedCluster) {
 		c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "state", Value: "left"}, {Name: "other"}}
 	})
 	b.runs(10 * time.Second)
@@ -117,14 +117,14 @@ func taintOf(key string) []clusterv1.Taint {
 // The cluster is away while its Placement is created again, so its taint drops it. Then it is back.
 func TestAClusterThatCannotBeJudgedIsLookedAtWhenItIsBack(t *testing.T) {
 	b := newLoud(t)
-	assert.Contains(t, b.edits(loud, func(c *clusterv1.ManagedCluster) {
+	assert.Contains(t, b.edits(func(c *clusterv1.ManagedCluster) {
 		c.Spec.Taints = taintOf(clusterv1.ManagedClusterTaintUnreachable)
 		c.Status.Conditions[0].Status = metav1.ConditionUnknown
 	}), b.key, "whoever administers the hub keeps clusters out by taints")
 	b.createsAgain()
 	b.runs(10 * time.Second)
 	require.Equal(t, manyClusters, b.left())
-	assert.Contains(t, b.edits(loud, func(c *clusterv1.ManagedCluster) {
+	assert.Contains(t, b.edits(func(c *clusterv1.ManagedCluster) {
 		c.Spec.Taints = nil
 		c.Status.Conditions[0].Status = metav1.ConditionTrue
 		c.Status.Conditions[0].LastTransitionTime = metav1.NewTime(b.clock.Now())
@@ -140,13 +140,13 @@ func TestAClusterThatCannotBeDecodedLeavesItsSet(t *testing.T) {
 		s.Generation++
 		s.Spec.ClusterSelector.LabelSelector.MatchLabels = wantedLabels()
 	})
-	b.edits(loud, func(c *clusterv1.ManagedCluster) {
+	b.edits(func(c *clusterv1.ManagedCluster) {
 		decode.Mark(c, "a number is too large")
 		c.Spec, c.Status = clusterv1.ManagedClusterSpec{}, clusterv1.ManagedClusterStatus{}
 	})
 	b.runs(5 * time.Second)
 	require.Contains(t, b.selected(), loud)
-	assert.Contains(t, b.edits(loud, func(c *clusterv1.ManagedCluster) { c.Labels = nil }), b.key)
+	assert.Contains(t, b.edits(func(c *clusterv1.ManagedCluster) { c.Labels = nil }), b.key)
 	b.runs(time.Second)
 	assert.NotContains(t, b.selected(), loud)
 }
