@@ -174,6 +174,7 @@ func TestLostPlacementKeepsWhatThereIs(t *testing.T) {
 		"placement "+w.namespace+"/p does not exist: create it, or correct spec.installStrategy.placements.")
 
 	w.selects("p", clusters[1])
+	w.reselects("p", clusters[1]) // without a status, the page of a new Placement may be one of several
 	w.eventuallyDesires(clusters[0], w.usesTemplate("default"))
 }
 
