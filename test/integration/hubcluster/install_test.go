@@ -234,6 +234,11 @@ func TestDecisionsThatAreWrittenPageByPageUninstallNothingThatStays(t *testing.T
 	require.NoError(t, plane.Client.Delete(t.Context(), &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "paged-y",
 	}}))
+	// Without a status, one page of a new Placement may be one of several.
+	var placement clusterv1beta1.Placement
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "paged"}, &placement))
+	placement.Status.NumberOfSelectedClusters = 2
+	require.NoError(t, plane.Client.Status().Update(t.Context(), &placement))
 	expectInstalled(t, "paged", "paged-a", "paged-b")
 	assert.Equal(t, moving, getAddon(t, "paged-b", "paged").UID)
 }
