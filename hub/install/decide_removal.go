@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -132,8 +133,8 @@ func (f fleetFacts) isHeld() bool { return f.cma.GetAnnotations()[names.Annotati
 // decideRemovals returns from which clusters an add-on is removed now.
 func decideRemovals(f fleetFacts) removals {
 	r := removals{}
-	var sure []candidate
-	unknown := false
+	var sure, doubted []candidate
+	unknown, heldBefore := false, digested(f.state.Held)
 	for _, c := range f.candidates {
 		wake, done, err := f.judge(c)
 		switch why := f.unknown(c.cluster); {
@@ -141,6 +142,9 @@ func decideRemovals(f fleetFacts) removals {
 			r.done = append(r.done, c.cluster)
 		case why != nil:
 			r.kept, unknown = append(r.kept, why.Error()), true
+			if heldBefore.Has(digestOf(f.cma.GetUID(), c.cluster)) {
+				doubted = append(doubted, c)
+			}
 		case err == nil:
 			sure = append(sure, c)
 		case wake.IsZero():
@@ -161,18 +165,18 @@ func decideRemovals(f fleetFacts) removals {
 	slices.Sort(r.kept)
 	r.kept = slices.Compact(r.kept)
 	left := len(f.candidates) > len(r.done)
-	waits := !r.wake.IsZero() || len(sure) > 0 || (left && f.unfit())
-	f.guard(&r, sure)
+	waits := !r.wake.IsZero() || len(sure) > 0 || len(doubted) > 0 || (left && f.unfit())
+	f.guard(&r, sure, doubted)
 	state := f.state
 	state.Recent = nil
 	if sum(f.recent) > f.limit.Clusters {
 		state.Recent = f.recent
 	}
+	state.Held = digest(f.cma.GetUID(), r.held)
 	if r.confirmed {
-		state.Confirmed = digest(f.cma.GetUID(), clustersOf(sure))
-	}
-	if !left {
-		state.Confirmed = ""
+		state.Confirmed = digest(f.cma.GetUID(), clustersOf(slices.Concat(sure, doubted)))
+	} else {
+		state.Confirmed = f.stillConfirmed(r.done)
 	}
 	f.settle(&r, &state, waits)
 	r.annotations = f.annotate(r, state, waits)
@@ -243,18 +247,33 @@ func (f fleetFacts) counts(c candidate) bool {
 	return c.counts() && (!f.explained() || c.absence.noted.After(f.intentSince.Add(removalPeriod)))
 }
 
-// guard decides which of the add-ons that are surely unselected are removed, and which are held.
-func (f fleetFacts) guard(r *removals, sure []candidate) {
+// stillConfirmed returns the confirmed clusters that are not done.
+func (f fleetFacts) stillConfirmed(done []string) string {
+	confirmed := digested(f.state.Confirmed)
+	if len(confirmed) == 0 {
+		return ""
+	}
+	left := clustersOf(f.candidates)
+	isDone := sets.New(done...)
+	return digest(f.cma.GetUID(), slices.DeleteFunc(left, func(cluster string) bool {
+		return isDone.Has(cluster) || !confirmed.Has(digestOf(f.cma.GetUID(), cluster))
+	}))
+}
+
+// guard decides which of the add-ons that are surely unselected are removed, and which are held. What was held stays so
+// while it is doubted whether it is unselected.
+func (f fleetFacts) guard(r *removals, sure, doubted []candidate) {
 	counted := slices.DeleteFunc(slices.Clone(sure), func(c candidate) bool { return !f.counts(c) })
 	r.remove = sure
-	if f.limit.Percent == 0 || len(counted) == 0 {
+	if f.limit.Percent == 0 || len(counted)+len(doubted) == 0 {
 		return
 	}
-	r.unexplained = true
+	r.unexplained = len(counted) > 0
 	if !f.isHeld() && !f.limit.exceeded(sum(f.recent)+len(counted), f.size+sum(f.recent)) {
 		return
 	}
-	all := clustersOf(counted)
+	all := clustersOf(slices.Concat(counted, doubted))
+	slices.Sort(all)
 	r.unexplained = false
 	if f.cma.GetAnnotations()[names.AnnotationConfirmRemoval] == nameOf(f.cma.GetUID(), all) {
 		r.confirmed = true
@@ -269,6 +288,12 @@ func (f fleetFacts) guard(r *removals, sure []candidate) {
 			r.held = append(r.held, c.cluster)
 		}
 	}
+	for _, c := range doubted {
+		if !confirmed.Has(digestOf(f.cma.GetUID(), c.cluster)) {
+			r.held = append(r.held, c.cluster)
+		}
+	}
+	slices.Sort(r.held)
 }
 
 // settle takes over an edit when all that follows from it is done.

@@ -36,6 +36,8 @@ type removalState struct {
 	Recent map[string]int `json:"recent,omitempty"`
 	// Confirmed are the clusters from which a person confirmed the removal, until it is done; see digest.
 	Confirmed string `json:"confirmed,omitempty"`
+	// Held are the clusters whose removal waits for that.
+	Held string `json:"held,omitempty"`
 }
 
 // parseState reads the annotation; what is not valid counts as absent. An intent of another format is unknown, so that

@@ -2,6 +2,7 @@ package install
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/names"
@@ -74,25 +76,67 @@ func TestFromWhereAnAddOnIsRemoved(t *testing.T) {
 	}
 }
 
-// One cluster cannot be judged, for ever. It holds up neither what was held and is selected again, nor an edit that is
-// done, nor the removal from others.
-func TestAClusterThatCannotBeJudgedHoldsUpNothingElse(t *testing.T) {
-	p := types.NamespacedName{Namespace: "ns", Name: "p"}
-	unjudged := func(f *fleetFacts) {
-		f.unjudged = map[types.NamespacedName]map[string]bool{p: {"c000": true}}
+// unjudged makes the first clusters of a crowd ones that our placement cannot judge.
+func unjudged(n int) func(*fleetFacts) {
+	return func(f *fleetFacts) {
+		set := map[string]bool{}
+		for i := range n {
+			set[fmt.Sprintf("c%03d", i)] = true
+		}
+		f.unjudged = map[types.NamespacedName]map[string]bool{{Namespace: "ns", Name: "p"}: set}
 	}
-	r := decideRemovals(crowd(1, unjudged, annotated(names.AnnotationRemovalHeld, "15 clusters")))
+}
+
+// after takes over what an earlier decision wrote.
+func after(r removals) func(*fleetFacts) {
+	return func(f *fleetFacts) {
+		if cma, is := f.cma.DeepCopyObject().(client.Object); is {
+			cma.SetAnnotations(maps.Clone(r.annotations))
+			f.cma = cma
+		}
+		edited := f.state.Intent
+		if f.state = parseState(r.annotations[names.AnnotationRemovalState]); edited != "2:now" {
+			f.state.Intent = edited
+		}
+	}
+}
+
+// One cluster cannot be judged, for ever. It holds up neither what was held and is selected again, nor an edit that is
+// done, nor the removal from others, and what was confirmed is done.
+func TestAClusterThatCannotBeJudgedHoldsUpNothingElse(t *testing.T) {
+	r := decideRemovals(crowd(1, unjudged(1), annotated(names.AnnotationRemovalHeld, "15 clusters")))
 	assert.Empty(t, r.remove)
 	assert.NotContains(t, r.annotations, names.AnnotationRemovalHeld)
 	assert.Len(t, r.kept, 1)
 	assert.Equal(t, noon().Add(time.Minute), r.wake, "no event need come when it can be judged")
 
-	r = decideRemovals(crowd(1, unjudged, func(f *fleetFacts) { f.state.Intent = "2:before" }))
+	r = decideRemovals(crowd(1, unjudged(1), func(f *fleetFacts) { f.state.Intent = "2:before" }))
 	assert.Equal(t, "2:now", parseState(r.annotations[names.AnnotationRemovalState]).Intent, "the edit is done")
 
-	r = decideRemovals(crowd(5, unjudged))
+	r = decideRemovals(crowd(5, unjudged(1)))
 	assert.Equal(t, []string{"c001", "c002", "c003", "c004"}, clustersOf(r.remove))
 	assert.Len(t, r.kept, 1)
+
+	r = decideRemovals(crowd(31, unjudged(1)))
+	require.Len(t, r.held, 30)
+	r = decideRemovals(crowd(31, unjudged(1), after(r), annotatedToo(names.AnnotationConfirmRemoval, nameOf("cma", r.held))))
+	require.Len(t, r.remove, 30, "a person confirmed it")
+	r = decideRemovals(crowd(1, unjudged(1), after(r)))
+	assert.Len(t, decideRemovals(crowd(31, unjudged(1), after(r))).held, 30, "nobody confirmed what comes later")
+}
+
+// Thirty clusters are held. For a while they cannot be judged, or one of them, whose agent decides that.
+func TestWhatIsHeldStaysSoWhileItCannotBeJudged(t *testing.T) {
+	edited := func(f *fleetFacts) { f.state.Intent, f.intentSince = "2:before", noon().Add(-time.Minute) }
+	held := decideRemovals(crowd(30, annotated(names.AnnotationRemovalHeld, "before")))
+	require.Len(t, held.held, 30)
+	for _, n := range []int{1, 30} {
+		r := decideRemovals(crowd(30, unjudged(n), edited, after(held)))
+		assert.Empty(t, r.remove)
+		assert.Equal(t, held.annotations[names.AnnotationRemovalHeld], r.annotations[names.AnnotationRemovalHeld],
+			"what a person is asked to confirm is the same")
+		assert.Empty(t, decideRemovals(crowd(30, edited, after(r))).remove, "an edit without another decision confirms nothing")
+	}
 }
 
 // refused makes the cluster one that the hub does not accept.
@@ -147,6 +191,11 @@ func annotated(key, value string) func(*fleetFacts) {
 			f.cma = cma
 		}
 	}
+}
+
+// annotatedToo is annotated for a definition that has annotations, whose map is its own.
+func annotatedToo(key, value string) func(*fleetFacts) {
+	return func(f *fleetFacts) { f.cma.GetAnnotations()[key] = value }
 }
 
 func confirm(n int) func(*fleetFacts) {

@@ -42,6 +42,8 @@ func TestWhichPlacementsAChangeOfAClusterConcerns(t *testing.T) {
 	observer(m, "claim", where(claimed(by("gpu", "Exists"))), setGlobal)
 	observer(m, "hello", where(labelled(by(addOn, "In", "available"))), setGlobal)
 	observer(m, "cel", where(byCEL(`managedCluster.status.version.?kubernetes.orValue("") == "v1"`).RequiredClusterSelector), setGlobal)
+	observer(m, "dear", where(byCEL(`[0, 1, 2, 3, 4, 5, 6, 7, 8, 9].all(a, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].all(b, `+
+		`[0, 1, 2, 3, 4, 5, 6, 7, 8, 9].all(c, a + b + c != 28))) && false`).RequiredClusterSelector), setGlobal)
 	observer(m, "wrong", where(byCEL("wrong(").RequiredClusterSelector), setGlobal)
 	grouped := newWorld(number(3), "one")
 	observer(m, "grouped", grouped.spec, setGlobal)
@@ -52,7 +54,7 @@ func TestWhichPlacementsAChangeOfAClusterConcerns(t *testing.T) {
 	}}}
 	selecting := []string{"all", "blue", "grouped"}
 	// Whether any cluster is in the sets is part of a condition.
-	withSets := append([]string{"prod", "claim", "hello", "cel"}, selecting...)
+	withSets := append([]string{"prod", "claim", "hello", "cel", "dear"}, selecting...)
 	tests := map[string]struct {
 		change func(*clusterv1.ManagedCluster)
 		want   []string
@@ -73,11 +75,11 @@ func TestWhichPlacementsAChangeOfAClusterConcerns(t *testing.T) {
 		"a claim that nobody looks at": {func(c *clusterv1.ManagedCluster) {
 			c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "cpu"}}
 		}, nil},
-		"what an expression looks at":       {func(c *clusterv1.ManagedCluster) { c.Status.Version.Kubernetes = "v1" }, []string{"cel"}},
-		"what it does not look at":          {func(c *clusterv1.ManagedCluster) { c.Status.Conditions = []metav1.Condition{{Type: "x"}} }, nil},
-		"a taint, those that select it":     {func(c *clusterv1.ManagedCluster) { c.Spec.Taints = []clusterv1.Taint{{Key: "x"}} }, selecting},
-		"its end, those whose sets have it": {func(c *clusterv1.ManagedCluster) { c.DeletionTimestamp = &metav1.Time{Time: noon()} }, withSets},
-		"an annotation":                     {func(c *clusterv1.ManagedCluster) { c.Annotations = map[string]string{"a": "b"} }, nil},
+		"what an expression looks at":                                        {func(c *clusterv1.ManagedCluster) { c.Status.Version.Kubernetes = "v1" }, []string{"cel"}},
+		"what it does not look at":                                           {func(c *clusterv1.ManagedCluster) { c.Status.Conditions = []metav1.Condition{{Type: "x"}} }, nil},
+		"a taint, those that select it, or may keep it because of its costs": {func(c *clusterv1.ManagedCluster) { c.Spec.Taints = []clusterv1.Taint{{Key: "x"}} }, append([]string{"dear"}, selecting...)},
+		"its end, those whose sets have it":                                  {func(c *clusterv1.ManagedCluster) { c.DeletionTimestamp = &metav1.Time{Time: noon()} }, withSets},
+		"an annotation":                                                      {func(c *clusterv1.ManagedCluster) { c.Annotations = map[string]string{"a": "b"} }, nil},
 	}
 	named := func(keys []types.NamespacedName) []string {
 		var all []string

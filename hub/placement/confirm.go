@@ -17,6 +17,7 @@ import (
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -167,13 +168,14 @@ func (r *Reconciler) look(ctx context.Context, f *facts, dropped []string) (othe
 		if one == nil || (known && f.judgesAlike(one, f.clusters[i])) {
 			continue
 		}
-		if taken++; taken > maxOther {
+		if taken++; taken > maxOther || (known && isUnknown(f.clusters[i])) {
+			if !known { // An agent cannot make its cluster one that the cache lacks, and it has a group by what is not read.
+				return false, reconcile.Behind(clusterv1.GroupName, "managedclusters", name)
+			}
 			if f.unread == nil {
 				f.unread = map[string]bool{}
 			}
-			if f.unread[name], other = true, true; !known {
-				f.clusters = append(f.clusters, &clusterv1.ManagedCluster{ObjectMeta: one.ObjectMeta})
-			}
+			f.unread[name], other = true, true
 			continue
 		}
 		whole, err := reconcile.Get(ctx, r.Live, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{})
@@ -193,10 +195,16 @@ func (r *Reconciler) look(ctx context.Context, f *facts, dropped []string) (othe
 	return other, nil
 }
 
+// isUnknown reports whether a cluster cannot be decoded, so that it cannot be read whole either.
+func isUnknown(cluster *clusterv1.ManagedCluster) bool {
+	_, unknown := decode.Unknown(cluster)
+	return unknown
+}
+
 // judgesAlike reports whether the Placement decides the same about a cluster as about a copy of it in a cache. What
 // agents say of their clusters counts where the Placement asks for it.
 func (f *facts) judgesAlike(live *metav1.PartialObjectMetadata, cached *clusterv1.ManagedCluster) bool {
-	asks := len(f.rules.claims) > 0 || f.rules.expressions
+	asks := (len(f.rules.claims) > 0 || f.rules.expressions) && !isUnknown(cached) // of which only metadata count
 	return sameSpec(live, cached) && maps.Equal(live.Labels, cached.Labels) &&
 		(!asks || live.ResourceVersion == cached.ResourceVersion)
 }
@@ -217,7 +225,7 @@ func (r *Reconciler) liveClusters(
 		err = r.each(ctx, kind, func(c *metav1.PartialObjectMetadata) error {
 			if _, asked := slices.BinarySearch(names, c.Name); asked {
 				live[c.Name] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-					Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation,
+					UID: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation,
 					DeletionTimestamp: c.DeletionTimestamp, Labels: maps.Clone(c.Labels),
 				}}
 			}

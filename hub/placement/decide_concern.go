@@ -55,24 +55,35 @@ func changedKeys(older, newer map[string]string) []string {
 	return keys
 }
 
+// mayPay is how much expressions cost at most for a cluster that pays for no excess: an equal share of ten thousand.
+const mayPay = maxFleetCost / 10_000
+
 // concerns reports whether a change of a cluster may alter the decisions of a Placement.
 func (in interest) concerns(older, newer *view, c change) bool {
 	if in.misconfigured != nil {
 		return false
 	}
-	looks := c.whole || c.taints || in.rules.expressions ||
-		slices.ContainsFunc(c.labels, func(key string) bool { return in.scope.labels[key] || in.rules.labels[key] }) ||
-		slices.ContainsFunc(c.claims, func(key string) bool { return in.rules.claims[key] })
-	if !looks {
+	plain := c.whole || c.taints ||
+		slices.ContainsFunc(c.labels, func(key string) bool { return in.scope.labels[key] || in.rules.labels[key] })
+	if older.undecodable() || newer.undecodable() { // Verdicts say nothing, so what is known of its metadata does.
+		return plain && (in.isAbout(older) || in.isAbout(newer))
+	}
+	if !plain && !in.rules.expressions &&
+		!slices.ContainsFunc(c.claims, func(key string) bool { return in.rules.claims[key] }) {
 		return false
 	}
 	was, is := in.judgeView(older), in.judgeView(newer)
-	if was.unasked || is.unasked || older.undecodable() || newer.undecodable() {
+	if was.unasked || is.unasked {
 		return true
 	}
 	// A cluster for which expressions cost much more or less than before may be one that pays for an excess, or no more.
-	differs := bits.Len64(was.cost) != bits.Len64(is.cost)
+	differs, costs := bits.Len64(was.cost) != bits.Len64(is.cost), is.cost > mayPay
 	was.cost, is.cost = 0, 0
-	// Taints count for what stays selected because it cannot be judged, too.
-	return differs || was != is || (c.taints && (is.matches || is.expensive != ""))
+	// Taints count for what stays selected because it cannot be judged, too. A cluster pays for the excess of others.
+	return differs || was != is || (c.taints && (is.matches || costs))
+}
+
+// isAbout reports whether a cluster is one of those that the Placement may select.
+func (in interest) isAbout(of *view) bool {
+	return of.cluster != nil && (in.scope.has(of.cluster) || in.scope.earlier[of.cluster.Name])
 }

@@ -9,7 +9,6 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
-	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -49,7 +48,7 @@ func selectClusters(
 	}
 	var known []*clusterv1.ManagedCluster
 	for _, cluster := range clusters {
-		if _, unknown := decode.Unknown(cluster); unknown || unread[cluster.Name] {
+		if isUnknown(cluster) || unread[cluster.Name] {
 			p.keep(cluster, unread[cluster.Name])
 			continue
 		}
@@ -135,17 +134,19 @@ func (p *picking) look(cluster *clusterv1.ManagedCluster, v verdict) {
 // whether it should be.
 func (p *picking) keep(cluster *clusterv1.ManagedCluster, unread bool) {
 	// Taints are for whoever administers the hub. An agent whose claims are too expensive must not keep its place by them.
-	tolerated, until := tolerates(p.tolerations, cluster.Spec.Taints, true, p.now)
-	switch stays := unread || (p.keeps(cluster) && tolerated); {
-	case !stays:
-	case !p.current[cluster.Name]:
-		p.unknown[cluster.Name] = true
-	default:
-		p.wake = reconcile.Earliest(p.wake, until)
-		p.inSets, p.matching, p.eligible = p.inSets+1, p.matching+1, p.eligible+1
-		p.groups[cluster.Name] = p.rules.groupOf(&subject{view: &view{cluster: cluster}})
-		p.kept = append(p.kept, cluster.Name)
+	tolerated, until := tolerates(p.tolerations, cluster.Spec.Taints, p.current[cluster.Name], p.now)
+	if stays := unread || (p.keeps(cluster) && tolerated); !stays {
+		return
 	}
+	p.wake = reconcile.Earliest(p.wake, until)
+	if !p.current[cluster.Name] {
+		p.unknown[cluster.Name] = true
+		return
+	}
+	p.inSets, p.matching, p.eligible = p.inSets+1, p.matching+1, p.eligible+1
+	p.groups[cluster.Name] = p.rules.groupOf(&subject{view: &view{cluster: cluster}})
+	p.kept = append(p.kept, cluster.Name)
+	p.unbound[cluster.Name] = !p.scope.has(cluster)
 }
 
 // take selects the first clusters of a list, as many as there may be; nil is all.

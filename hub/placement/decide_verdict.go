@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-
-	"github.com/spokelet/spokelet/internal/decode"
 )
 
 // interest is what a Placement looks at in clusters: a change of a cluster that alters no verdict of it cannot alter a
@@ -142,13 +140,7 @@ type view struct {
 }
 
 // undecodable reports whether only the metadata of the cluster are known, so that no verdict says anything.
-func (s *view) undecodable() bool {
-	if s.cluster == nil {
-		return false
-	}
-	_, unknown := decode.Unknown(s.cluster)
-	return unknown
-}
+func (s *view) undecodable() bool { return s.cluster != nil && isUnknown(s.cluster) }
 
 // subject is a cluster that the selectors of one Placement look at.
 type subject struct {

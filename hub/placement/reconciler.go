@@ -61,7 +61,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if p, err = r.confirm(ctx, &f, in, p); err != nil {
 		return reconcile.FromError(err).Settle(f.now)
 	}
-	r.Passes.Doubt(req.NamespacedName, p.selection.unknown)
+	if p.misconfigured == nil { // Otherwise it tells nothing about any cluster, and the earlier decisions stay.
+		r.Passes.Doubt(req.NamespacedName, p.selection.unknown)
+	}
 	all, more, failed := r.act(ctx, req.NamespacedName, p.layout.Slices)
 	before, after := f.placement, f.placement.DeepCopy()
 	conclude(f, p, all, failed, &after.Status)

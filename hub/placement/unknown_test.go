@@ -2,6 +2,7 @@ package placement
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/spokelet/spokelet/internal/decode"
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // loud is the cluster whose agent says so much that the expression of costly costs too much for it.
@@ -133,6 +135,44 @@ func TestAClusterThatCannotBeJudgedIsLookedAtWhenItIsBack(t *testing.T) {
 	assert.Equal(t, manyClusters, b.left(), "whether it is selected is unknown")
 }
 
+// Taints decide about what cannot be judged: one that keeps out new clusters, and one that was tolerated for ten minutes.
+func TestATaintKeepsOutAClusterThatCannotBeJudged(t *testing.T) {
+	b := newLoud(t)
+	b.edits(func(c *clusterv1.ManagedCluster) {
+		c.Spec.Taints = taintOf("full")
+		c.Spec.Taints[0].Effect = clusterv1.TaintEffectNoSelectIfNew
+	})
+	b.createsAgain()
+	b.runs(10 * time.Second)
+	assert.Equal(t, manyClusters-1, b.left(), "it is not selected, whatever its claims are")
+
+	b = newLoud(t)
+	edit(t, b.live, b.key, &clusterv1beta1.Placement{}, func(p *clusterv1beta1.Placement) {
+		p.Spec.Tolerations = []clusterv1beta1.Toleration{{
+			Key: "maintenance", Operator: clusterv1beta1.TolerationOpExists, TolerationSeconds: new(int64(600)),
+		}}
+	})
+	b.edits(func(c *clusterv1.ManagedCluster) { c.Spec.Taints = taintOf("maintenance") })
+	b.createsAgain()
+	b.runs(10 * time.Second)
+	require.Equal(t, manyClusters, b.left())
+	assert.Equal(t, noon().Add(10*time.Minute), b.clock.Now().Add(passOf(t, b.scheduler, b.key).RequeueAfter))
+}
+
+// While the cluster cannot be judged, a user makes a typing error in the Placement. The installer may have a pass before
+// the status says so.
+func TestAPassThatTellsNothingForgetsNothing(t *testing.T) {
+	b := newLoud(t)
+	b.createsAgain()
+	b.runs(10 * time.Second)
+	edit(t, b.live, b.key, &clusterv1beta1.Placement{}, func(p *clusterv1beta1.Placement) {
+		p.Generation++
+		p.Spec.Predicates[0].RequiredClusterSelector.CelSelector.CelExpressions[0] += " &&"
+	})
+	passOf(t, b.scheduler, b.key)
+	assert.True(t, b.passes.Unknown(b.key)[loud], "a typing error tells nothing about it")
+}
+
 // A cluster that cannot be decoded loses the label by which it is in a bound set.
 func TestAClusterThatCannotBeDecodedLeavesItsSet(t *testing.T) {
 	b := newBoth(t, func(*clusterv1beta1.PlacementSpec) {})
@@ -146,9 +186,53 @@ func TestAClusterThatCannotBeDecodedLeavesItsSet(t *testing.T) {
 	})
 	b.runs(5 * time.Second)
 	require.Contains(t, b.selected(), loud)
+	assert.Empty(t, b.edits(func(c *clusterv1.ManagedCluster) { c.Annotations = map[string]string{"of": "an agent"} }))
+	version := 0
+	b.scheduler.Live = interceptor.NewClient(b.live, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if _, whole := o.(*clusterv1.ManagedCluster); whole && key.Name == loud {
+				return errors.New("json: cannot unmarshal number")
+			}
+			err := c.Get(ctx, key, o, opts...)
+			version++
+			o.SetResourceVersion(fmt.Sprint("its-agent-writes-", version))
+			return err
+		},
+	})
 	assert.Contains(t, b.edits(func(c *clusterv1.ManagedCluster) { c.Labels = nil }), b.key)
 	b.runs(time.Second)
 	assert.NotContains(t, b.selected(), loud)
+	assert.Empty(t, b.edits(func(c *clusterv1.ManagedCluster) { c.Labels = map[string]string{"of": "nobody"} }),
+		"it is no part of the Placement any more")
+}
+
+// A Placement of an earlier version, which asked for no bindings, has one cluster that is in no bound set. It cannot be
+// decoded for a while.
+func TestAClusterWithoutABindingThatCannotBeDecodedStays(t *testing.T) {
+	b := newBoth(t, func(*clusterv1beta1.PlacementSpec) {})
+	for _, page := range pagesOf(t, b.live) { // as that version wrote them
+		edit(t, b.live, client.ObjectKeyFromObject(page), &clusterv1beta1.PlacementDecision{}, func(d *clusterv1beta1.PlacementDecision) {
+			delete(d.Annotations, names.AnnotationSetBindings)
+			metav1.SetMetaDataAnnotation(&d.ObjectMeta, names.AnnotationStickyPages, "true")
+		})
+	}
+	b.edits(func(c *clusterv1.ManagedCluster) {
+		c.Labels = nil
+		decode.Mark(c, "a number is too large")
+		c.Spec, c.Status = clusterv1.ManagedClusterSpec{}, clusterv1.ManagedClusterStatus{}
+	})
+	edit(t, b.live, client.ObjectKey{Name: "blue"}, &clusterv1beta2.ManagedClusterSet{}, func(s *clusterv1beta2.ManagedClusterSet) {
+		s.Generation++
+		s.Spec.ClusterSelector.LabelSelector.MatchLabels = wantedLabels()
+	})
+	b.runs(2 * time.Second)
+	require.Contains(t, b.selected(), loud)
+	b.edits(func(c *clusterv1.ManagedCluster) {
+		fresh, _ := withHello(loud, nil)
+		c.SelfLink, c.Spec, c.Status = "", fresh.Spec, fresh.Status
+	})
+	b.runs(10 * time.Second)
+	assert.Contains(t, b.selected(), loud)
 }
 
 // A hub manager starts with an API server whose list of clusters is behind: most of those that the pages select are not
@@ -171,6 +255,8 @@ func TestClustersThatOnlyTheCacheLacksStaySelected(t *testing.T) {
 			return err
 		},
 	})
-	passOf(t, r, key)
+	for range 3 {
+		passOf(t, r, key)
+	}
 	assert.Equal(t, clusters(0, all), union(pagesOf(t, hub)), "the API server has them all")
 }
