@@ -195,8 +195,11 @@ func (r *Reconciler) look(ctx context.Context, f *facts, dropped []string) (othe
 	return other, nil
 }
 
-// isUnknown reports whether a cluster cannot be decoded, so that it cannot be read whole either.
+// isUnknown reports whether only the metadata of a cluster are known, because it cannot be decoded; not of nil.
 func isUnknown(cluster *clusterv1.ManagedCluster) bool {
+	if cluster == nil {
+		return false
+	}
 	_, unknown := decode.Unknown(cluster)
 	return unknown
 }

@@ -65,8 +65,8 @@ func (in interest) concerns(older, newer *view, c change) bool {
 	}
 	plain := c.whole || c.taints ||
 		slices.ContainsFunc(c.labels, func(key string) bool { return in.scope.labels[key] || in.rules.labels[key] })
-	if older.undecodable() || newer.undecodable() { // Verdicts say nothing, so what is known of its metadata does.
-		return plain && (in.isAbout(older) || in.isAbout(newer))
+	if isUnknown(older.cluster) || isUnknown(newer.cluster) { // Verdicts say nothing then, only metadata do.
+		return plain && (in.scope.covers(older.cluster) || in.scope.covers(newer.cluster))
 	}
 	if !plain && !in.rules.expressions &&
 		!slices.ContainsFunc(c.claims, func(key string) bool { return in.rules.claims[key] }) {
@@ -81,9 +81,4 @@ func (in interest) concerns(older, newer *view, c change) bool {
 	was.cost, is.cost = 0, 0
 	// Taints count for what stays selected because it cannot be judged, too. A cluster pays for the excess of others.
 	return differs || was != is || (c.taints && (is.matches || costs))
-}
-
-// isAbout reports whether a cluster is one of those that the Placement may select.
-func (in interest) isAbout(of *view) bool {
-	return of.cluster != nil && (in.scope.has(of.cluster) || in.scope.earlier[of.cluster.Name])
 }

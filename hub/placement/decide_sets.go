@@ -122,3 +122,8 @@ func grandfathered(f facts) bool {
 func (s scope) has(cluster *clusterv1.ManagedCluster) bool {
 	return slices.ContainsFunc(s.members, func(m labels.Selector) bool { return m.Matches(labels.Set(cluster.Labels)) })
 }
+
+// covers reports whether a cluster, nil for one that does not exist, is in a bound set or may stay without one.
+func (s scope) covers(cluster *clusterv1.ManagedCluster) bool {
+	return cluster != nil && (s.has(cluster) || s.earlier[cluster.Name])
+}

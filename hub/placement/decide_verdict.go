@@ -93,8 +93,7 @@ func (in interest) judgeView(of *view) verdict {
 // keeps reports whether a selected cluster stays selected of which only the metadata is known, because it cannot be
 // decoded: taints and claims say nothing then.
 func (in interest) keeps(cluster *clusterv1.ManagedCluster) bool {
-	return cluster.DeletionTimestamp.IsZero() && in.misconfigured == nil &&
-		(in.scope.has(cluster) || in.scope.earlier[cluster.Name])
+	return cluster.DeletionTimestamp.IsZero() && in.misconfigured == nil && in.scope.covers(cluster)
 }
 
 // look compares a cluster with predicates and decision groups.
@@ -138,9 +137,6 @@ type view struct {
 	// left is what expressions may still cost where an event waits for them, in units of CEL; nil where none does.
 	left *uint64
 }
-
-// undecodable reports whether only the metadata of the cluster are known, so that no verdict says anything.
-func (s *view) undecodable() bool { return s.cluster != nil && isUnknown(s.cluster) }
 
 // subject is a cluster that the selectors of one Placement look at.
 type subject struct {
