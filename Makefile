@@ -199,7 +199,7 @@ bench-hub: kube build ## Measure the hub manager with 500 simulated clusters (BE
 	go run ./test/bench/cmd/hub $(BENCH_HUB_FLAGS)
 
 .PHONY: bench-fleet
-bench-fleet: kube build ## Measure it with up to 3,000 clusters x 20 add-ons; hours (BENCH_FLEET_FLAGS='-sizes 100x1,500x1')
+bench-fleet: kube build ## Measure it with up to 3,000 clusters x 20 add-ons; hours (BENCH_FLEET_FLAGS='-sizes 100x1,500x1+4 -only install,idle')
 	go run ./test/bench/cmd/fleet $(BENCH_FLEET_FLAGS)
 
 .PHONY: bench-policies

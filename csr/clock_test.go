@@ -117,10 +117,27 @@ func TestTellClock(t *testing.T) {
 	assert.Equal(t, "good", good.Message)
 	assert.Nil(t, WithClockNote(nil, time.Hour))
 	for _, ahead := range []time.Duration{0, 59 * time.Second, -59 * time.Second} {
-		assert.Zero(t, LookAtClock(ahead, noon))
+		assert.Zero(t, LookAtClock(ahead, noon, noon.Add(time.Minute)))
 	}
 	for _, ahead := range []time.Duration{time.Minute, -time.Minute, time.Hour} {
-		assert.Equal(t, noon.Add(5*time.Minute), LookAtClock(ahead, noon), "a user may have set it right")
+		assert.Equal(t, noon.Add(5*time.Minute), LookAtClock(ahead, noon, time.Time{}), "a user may have set it right")
+	}
+}
+
+// What stands before the hub says for two minutes that it is 50 minutes earlier. In that time the certificate is due.
+func TestTheClockOfTheAgentSaysWhenToLookAgain(t *testing.T) {
+	const ahead = 50 * time.Minute
+	for sentence, tc := range map[string]struct {
+		ahead     time.Duration
+		due, want time.Duration
+	}{
+		"when the clock of the agent shows that it is due":   {ahead, ahead + 28*time.Second, 28 * time.Second},
+		"after that every few seconds":                       {ahead, ahead - time.Second, 15 * time.Second},
+		"long before that every few minutes":                 {ahead, ahead + time.Hour, 5 * time.Minute},
+		"an agent that is behind, by the clock of the hub":   {-ahead, time.Minute, 5 * time.Minute},
+		"what is due by the clock of the hub is done anyway": {ahead, 0, 5 * time.Minute},
+	} {
+		assert.Equal(t, noon.Add(tc.want), LookAtClock(tc.ahead, noon, noon.Add(tc.due)), sentence)
 	}
 }
 

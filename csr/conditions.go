@@ -7,19 +7,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// clockPeriod is how long a clock that is wrong is believed to be so.
-const clockPeriod = 5 * time.Minute
+// clockPeriod is how long a clock that is wrong is believed to be so, and dueClockPeriod how long where the clock of the
+// agent says that a credential is due, and that of the hub does not. What stands before the hub may answer with a date of
+// its own for a while, and a credential lives for ten minutes at least.
+const clockPeriod, dueClockPeriod = 5 * time.Minute, 15 * time.Second
 
 func isOff(ahead time.Duration) bool { return ahead.Abs() >= time.Minute }
 
-// LookAtClock returns when to judge again, by the clock of now, what was judged by the clock of the hub: soon where
-// that differs from the one of the agent by a minute or more, because people set clocks right and nothing tells when.
-// It is zero otherwise.
-func LookAtClock(ahead time.Duration, now time.Time) time.Time {
+// LookAtClock returns when to judge again what is to be done at wake, all by the clock of the hub: soon where that
+// differs from the one of the agent by a minute or more, because people set clocks right and nothing tells when, and as
+// soon as the clock of the agent shows wake. It is zero otherwise. A wake of zero is never.
+func LookAtClock(ahead time.Duration, now, wake time.Time) time.Time {
 	if !isOff(ahead) {
 		return time.Time{}
 	}
-	return now.Add(clockPeriod)
+	look := now.Add(clockPeriod)
+	if wake.IsZero() || !now.Before(wake) {
+		return look
+	}
+	due := wake.Add(-ahead) // when the clock of the agent shows wake
+	if !due.After(now) {
+		due = now.Add(dueClockPeriod)
+	}
+	if due.Before(look) {
+		return due
+	}
+	return look
 }
 
 // WithClockNote returns the condition with a note about the clock of the agent, if that is wrong by a minute or more.

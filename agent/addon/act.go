@@ -75,6 +75,7 @@ func (r *Reconciler) serveCertificate(ctx context.Context, f facts, p place, reg
 			return csr.PairOf(have.secret), have.renew, nil
 		},
 	})
+	look := f.toLocal(csr.LookAtClock(f.ahead, f.hubNow(), answer.Wake))
 	answer.Wake = f.toLocal(answer.Wake)
 	answer.Condition = csr.WithClockNote(answer.Condition, f.ahead)
 	res := newResult(reg)
@@ -82,7 +83,7 @@ func (r *Reconciler) serveCertificate(ctx context.Context, f facts, p place, reg
 	if answer.Urgent {
 		res.deadline = answer.Wake
 	}
-	res.outcome = reconcile.RetryBy(ctx, err, res.deadline).And(reconcile.DoneUntil(answer.Wake))
+	res.outcome = reconcile.RetryBy(ctx, err, res.deadline).And(reconcile.DoneUntil(reconcile.Earliest(answer.Wake, look)))
 	if foreign := (foreignError{}); errors.As(err, &foreign) {
 		return res.belongsToOthers(foreign)
 	}

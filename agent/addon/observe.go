@@ -76,7 +76,7 @@ func (f facts) lookAtClock(p plan) reconcile.Outcome {
 	if len(p.serve) == 0 {
 		return reconcile.Done()
 	}
-	return reconcile.DoneUntil(csr.LookAtClock(f.ahead, f.now))
+	return reconcile.DoneUntil(csr.LookAtClock(f.ahead, f.now, time.Time{}))
 }
 
 // toLocal converts a time by the clock of the hub to our clock.

@@ -28,8 +28,9 @@ type passes struct {
 	since, later time.Time
 	// touched is what changed, and what was asked last for it, until a pass came to its end that has looked at that.
 	touched map[string]uint64
-	// unknown are the clusters that the last pass could not judge.
-	unknown map[string]bool
+	// unknown are the clusters that the last pass could not judge, and those that a pass cannot that has not come to its
+	// end; next are the latter alone.
+	unknown, next map[string]bool
 }
 
 // What may have changed for a Placement besides a cluster, which has a name.
@@ -93,7 +94,7 @@ func (p *Passes) Begin(key types.NamespacedName, now time.Time) (begun uint64) {
 		if of.since.IsZero() {
 			of.since = now
 		}
-		begun, of.later = of.asked, time.Time{}
+		begun, of.later, of.next = of.asked, time.Time{}, of.unknown
 	})
 	return begun
 }
@@ -101,15 +102,26 @@ func (p *Passes) Begin(key types.NamespacedName, now time.Time) (begun uint64) {
 // End notes that a pass came to its end: all that follows from it is written.
 func (p *Passes) End(key types.NamespacedName, begun uint64) {
 	p.change(key, func(of *passes) {
-		of.done, of.since = max(of.done, begun), of.later
+		of.done, of.since, of.unknown = max(of.done, begun), of.later, of.next
 		maps.DeleteFunc(of.touched, func(_ string, asked uint64) bool { return asked <= begun })
 	})
 }
 
-// Doubt notes the clusters that a pass cannot judge and does not select. It comes before the pass writes anything. The
-// set must not be changed afterwards.
+// Doubt notes the clusters that a pass cannot judge and does not select. It comes before the pass writes anything; what
+// an earlier pass could not judge stays unknown until this one has come to its end, for what it decides may be refused.
+// The set must not be changed afterwards.
 func (p *Passes) Doubt(key types.NamespacedName, unknown map[string]bool) {
-	p.change(key, func(of *passes) { of.unknown = unknown })
+	p.change(key, func(of *passes) {
+		of.next = unknown
+		if len(of.unknown) > 0 {
+			unknown = maps.Clone(unknown)
+			if unknown == nil {
+				unknown = map[string]bool{}
+			}
+			maps.Copy(unknown, of.unknown)
+		}
+		of.unknown = unknown
+	})
 }
 
 // Unknown returns the clusters of which the placement of this process cannot tell whether a Placement selects them. The
@@ -166,17 +178,28 @@ func (u Undecided) Touches(cluster string) bool {
 // Undecided returns why the PlacementDecisions of a Placement may not be those of the present clusters, and reports
 // whether that is so; it is not where nothing is noted.
 func (p *Passes) Undecided(key types.NamespacedName) (Undecided, bool) {
+	return p.undecided(key, maps.Clone[map[string]uint64])
+}
+
+// UndecidedAbout is Undecided for who asks about one cluster. It costs the same however many changed.
+func (p *Passes) UndecidedAbout(key types.NamespacedName, cluster string) (Undecided, bool) {
+	return p.undecided(key, func(touched map[string]uint64) map[string]uint64 {
+		return map[string]uint64{cluster: touched[cluster], EachCluster: touched[EachCluster]}
+	})
+}
+
+func (p *Passes) undecided(key types.NamespacedName, of func(map[string]uint64) map[string]uint64) (Undecided, bool) {
 	if p == nil {
 		return Undecided{}, false
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	of := p.of[key]
-	if of.done > 0 && of.done >= of.asked {
+	known := p.of[key]
+	if known.done > 0 && known.done >= known.asked {
 		return Undecided{}, false
 	}
 	return Undecided{
-		Why: fmt.Errorf("placement %s is being decided", key), Since: of.since, never: of.done == 0,
-		touched: maps.Clone(of.touched),
+		Why: fmt.Errorf("placement %s is being decided", key), Since: known.since, never: known.done == 0,
+		touched: of(known.touched),
 	}, true
 }

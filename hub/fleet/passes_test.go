@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -94,4 +95,45 @@ func TestWhatChangedIsTouchedUntilAPassEndsThatBeganAfterIt(t *testing.T) {
 	assert.Empty(t, touched())
 	p.Begin(key, now)
 	assert.Empty(t, touched(), "a pass that begins by itself")
+}
+
+// Who asks about one cluster learns the same about it as who asks about all.
+func TestOneClusterIsAsUndecidedAsAmongAll(t *testing.T) {
+	passes, key, now := &Passes{}, types.NamespacedName{Namespace: "ns", Name: "p"}, time.Now()
+	same := func(want ...bool) {
+		t.Helper()
+		all, undecided := passes.Undecided(key)
+		for i, cluster := range []string{"c1", "c2"} {
+			one, is := passes.UndecidedAbout(key, cluster)
+			require.Equal(t, undecided, is)
+			require.Equal(t, all.Since, one.Since)
+			require.Equal(t, want[i], undecided && all.Touches(cluster))
+			require.Equal(t, want[i], is && one.Touches(cluster), cluster)
+		}
+	}
+	same(true, true) // nothing was decided at all
+	passes.End(key, passes.Begin(key, now))
+	same(false, false)
+	passes.Ask(key, "c1", now)
+	same(true, false)
+	passes.Ask(key, EachCluster, now)
+	same(true, true)
+}
+
+// A pass judges a cluster of which it was unknown whether it is selected. Until that is written it is as unknown.
+func TestADoubtEndsWithThePassThatEndsIt(t *testing.T) {
+	passes, key, now := &Passes{}, types.NamespacedName{Namespace: "ns", Name: "p"}, time.Now()
+	begun := passes.Begin(key, now)
+	passes.Doubt(key, map[string]bool{"c1": true})
+	passes.End(key, begun)
+	passes.Begin(key, now)
+	passes.Doubt(key, map[string]bool{"c2": true})
+	require.Equal(t, map[string]bool{"c1": true, "c2": true}, passes.Unknown(key), "it has not come to its end")
+	begun = passes.Begin(key, now) // a pass that tells nothing, as of a Placement that is misconfigured
+	passes.End(key, begun)
+	require.Equal(t, map[string]bool{"c1": true, "c2": true}, passes.Unknown(key))
+	begun = passes.Begin(key, now)
+	passes.Doubt(key, nil)
+	passes.End(key, begun)
+	require.Empty(t, passes.Unknown(key))
 }

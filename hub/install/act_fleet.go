@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -62,12 +63,13 @@ func (r *Reconciler) remove(ctx context.Context, f fleetFacts, p removals) error
 			}
 			if err == nil {
 				err = client.IgnoreNotFound(r.AddOns.DeleteWireAddOn(ctx, c.addon))
+				// What is done counts, also where its answer is lost.
+				if p.unexplained && f.counts(c) && !isRefused(err) {
+					r.memory.remove(f.cma.GetName(), c.cluster, f.now)
+				}
 			}
 			if err == nil {
 				r.memory.forget(f.cma.GetName(), f.last, c.cluster)
-				if p.unexplained && f.counts(c) {
-					r.memory.remove(f.cma.GetName(), c.cluster, f.now)
-				}
 				log.FromContext(ctx).Info("uninstalled the add-on: no placement selects the cluster", "cluster", c.cluster)
 				return nil
 			}
@@ -79,6 +81,12 @@ func (r *Reconciler) remove(ctx context.Context, f fleetFacts, p removals) error
 	}
 	_ = group.Wait() // The functions return no error.
 	return errors.Join(failed...)
+}
+
+// isRefused reports whether the answer to a request says that nothing was done.
+func isRefused(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) ||
+		apierrors.IsUnauthorized(err) || apierrors.IsTooManyRequests(err)
 }
 
 // recordEvents records Events on the ClusterManagementAddOn about add-ons that are not removed. Their text is the same

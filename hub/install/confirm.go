@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/fleet"
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -38,11 +39,20 @@ func (r *Reconciler) confirm(ctx context.Context, f fleetFacts, p removals) erro
 	if err != nil {
 		return err
 	}
-	if live == nil || !sameScope(f.cma, live) {
+	const state = names.AnnotationRemovalState
+	if live == nil || !sameScope(f.cma, live) || live.GetAnnotations()[state] != f.cma.GetAnnotations()[state] {
 		return behindDefinition(f.cma.GetName())
 	}
 	for _, d := range f.placements {
 		if err := r.Placements.Confirm(ctx, r.Live, d); err != nil {
+			return err
+		}
+	}
+	if !f.explained() {
+		return nil
+	}
+	for namespace, bindings := range f.bindings {
+		if err := fleet.ConfirmSets(ctx, r.Live, namespace, bindings, f.sets); err != nil {
 			return err
 		}
 	}
@@ -75,7 +85,7 @@ func (r *Reconciler) still(ctx context.Context, f fleetFacts) error {
 // or of what concerns all of them, or was not even told, or cannot tell any more whether it selects the cluster.
 func (r *Reconciler) looked(f fleetFacts, c candidate) error {
 	for _, d := range f.placements {
-		undecided, is := r.Placements.Passes.Undecided(d.Key)
+		undecided, is := r.Placements.Passes.UndecidedAbout(d.Key, c.cluster)
 		if d.Own && ((is && f.holds(c, undecided)) || !r.Placements.Passes.Saw(c.managed) ||
 			r.Placements.Passes.Unknown(d.Key)[c.cluster]) {
 			return behindPlacement(d)

@@ -3,6 +3,7 @@ package install
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/fleet"
@@ -51,10 +53,14 @@ type candidate struct {
 	// managed is the cluster; nil when it does not exist.
 	managed *clusterv1.ManagedCluster
 	absence absence
+	// unread reports whether the add-on or the cluster cannot be decoded.
+	unread bool
 }
 
 // counts reports whether the removal from a cluster counts for the limit. A cluster that is being deleted explains it.
-func (c candidate) counts() bool { return c.managed != nil && c.managed.DeletionTimestamp.IsZero() }
+func (c candidate) counts() bool {
+	return c.unread || (c.managed != nil && c.managed.DeletionTimestamp.IsZero())
+}
 
 // fleetFacts are the inputs of the decision about the removal of one add-on from clusters.
 type fleetFacts struct {
@@ -78,8 +84,11 @@ type fleetFacts struct {
 	// intent identifies what people decide about placements, and intentSince is since when it is known.
 	intent      string
 	intentSince time.Time
-	state       removalState
-	limit       Limit
+	// bindings are those of the namespaces of the placements, and sets all ManagedClusterSets; the intent has both.
+	bindings map[string][]*clusterv1beta2.ManagedClusterSetBinding
+	sets     map[string]*clusterv1beta2.ManagedClusterSet
+	state    removalState
+	limit    Limit
 }
 
 // removals is the decision about the removal of one add-on from clusters.
@@ -134,23 +143,28 @@ func (f fleetFacts) isHeld() bool { return f.cma.GetAnnotations()[names.Annotati
 func decideRemovals(f fleetFacts) removals {
 	r := removals{}
 	var sure, doubted []candidate
-	unknown, heldBefore := false, digested(f.state.Held)
+	unknown, held := false, f.members(f.state.Held)
 	for _, c := range f.candidates {
 		wake, done, err := f.judge(c)
-		switch why := f.unknown(c.cluster); {
+		why := f.unknown(c.cluster)
+		switch {
 		case done:
 			r.done = append(r.done, c.cluster)
+			continue
+		case c.unread: // It keeps its add-on, and an event tells when it can be decoded.
 		case why != nil:
 			r.kept, unknown = append(r.kept, why.Error()), true
-			if heldBefore.Has(digestOf(f.cma.GetUID(), c.cluster)) {
-				doubted = append(doubted, c)
-			}
 		case err == nil:
 			sure = append(sure, c)
+			continue
 		case wake.IsZero():
 			r.kept = append(r.kept, err.Error())
 		default:
 			r.wake = reconcile.Earliest(r.wake, wake)
+		}
+		// An earlier version did not note which clusters were held.
+		if f.counts(c) && (held(c) || (f.isHeld() && f.state.Held == "")) {
+			doubted = append(doubted, c)
 		}
 	}
 	for _, undecided := range f.undecided {
@@ -168,10 +182,7 @@ func decideRemovals(f fleetFacts) removals {
 	waits := !r.wake.IsZero() || len(sure) > 0 || len(doubted) > 0 || (left && f.unfit())
 	f.guard(&r, sure, doubted)
 	state := f.state
-	state.Recent = nil
-	if sum(f.recent) > f.limit.Clusters {
-		state.Recent = f.recent
-	}
+	state.Recent = f.recentAfter(r)
 	state.Held = digest(f.cma.GetUID(), r.held)
 	if r.confirmed {
 		state.Confirmed = digest(f.cma.GetUID(), clustersOf(slices.Concat(sure, doubted)))
@@ -186,6 +197,30 @@ func decideRemovals(f fleetFacts) removals {
 	return r
 }
 
+// recentAfter returns what must be known after a restart of removals that no edit explains, with those that follow from
+// a decision: a process that ends meanwhile records nothing. It is nil while they are few.
+func (f fleetFacts) recentAfter(r removals) map[string]int {
+	recent := maps.Clone(f.recent)
+	for _, c := range r.remove {
+		if r.unexplained && f.counts(c) {
+			if recent == nil {
+				recent = map[string]int{}
+			}
+			recent[minuteOf(f.now)]++
+		}
+	}
+	if sum(recent) <= f.limit.Clusters {
+		return nil
+	}
+	return recent
+}
+
+// members returns whether a cluster is in a digest.
+func (f fleetFacts) members(encoded string) func(candidate) bool {
+	all := digested(encoded)
+	return func(c candidate) bool { return all.Has(digestOf(f.cma.GetUID(), c.cluster)) }
+}
+
 // unknown returns why it is unknown whether a placement selects a cluster, with the same words for each cluster; nil
 // when it is known.
 func (f fleetFacts) unknown(cluster string) error {
@@ -198,10 +233,18 @@ func (f fleetFacts) unknown(cluster string) error {
 	return nil
 }
 
+// errUnread is why an add-on stays of which nothing is known.
+var errUnread = errors.New("the add-on or its cluster cannot be decoded")
+
 // judge returns why the add-on on a cluster stays, and the instant to check again, zero when an event starts the next
 // pass; or that there is nothing to remove.
 func (f fleetFacts) judge(c candidate) (wake time.Time, done bool, why error) {
-	if f.selects(c.cluster) || c.addon == nil || !c.addon.GetDeletionTimestamp().IsZero() {
+	switch {
+	case f.selects(c.cluster):
+		return time.Time{}, true, nil
+	case c.unread:
+		return time.Time{}, false, errUnread
+	case c.addon == nil, !c.addon.GetDeletionTimestamp().IsZero():
 		return time.Time{}, true, nil
 	}
 	if !isOurs(c.addon) {
@@ -249,51 +292,45 @@ func (f fleetFacts) counts(c candidate) bool {
 
 // stillConfirmed returns the confirmed clusters that are not done.
 func (f fleetFacts) stillConfirmed(done []string) string {
-	confirmed := digested(f.state.Confirmed)
-	if len(confirmed) == 0 {
+	if f.state.Confirmed == "" {
 		return ""
 	}
-	left := clustersOf(f.candidates)
-	isDone := sets.New(done...)
-	return digest(f.cma.GetUID(), slices.DeleteFunc(left, func(cluster string) bool {
-		return isDone.Has(cluster) || !confirmed.Has(digestOf(f.cma.GetUID(), cluster))
-	}))
+	confirmed, isDone := f.members(f.state.Confirmed), sets.New(done...)
+	return digest(f.cma.GetUID(), clustersOf(slices.DeleteFunc(slices.Clone(f.candidates), func(c candidate) bool {
+		return isDone.Has(c.cluster) || !confirmed(c)
+	})))
 }
 
 // guard decides which of the add-ons that are surely unselected are removed, and which are held. What was held stays so
-// while it is doubted whether it is unselected.
+// while it cannot be removed anyway, whatever the reason. Where no more than that is held, it holds up no other removal.
 func (f fleetFacts) guard(r *removals, sure, doubted []candidate) {
-	counted := slices.DeleteFunc(slices.Clone(sure), func(c candidate) bool { return !f.counts(c) })
+	confirmed, heldBefore := f.members(f.state.Confirmed), f.members(f.state.Held)
+	counted := slices.DeleteFunc(slices.Clone(sure), func(c candidate) bool { return !f.counts(c) || confirmed(c) })
+	doubted = slices.DeleteFunc(slices.Clone(doubted), confirmed)
 	r.remove = sure
 	if f.limit.Percent == 0 || len(counted)+len(doubted) == 0 {
 		return
 	}
 	r.unexplained = len(counted) > 0
-	if !f.isHeld() && !f.limit.exceeded(sum(f.recent)+len(counted), f.size+sum(f.recent)) {
+	exceeded := f.limit.exceeded(sum(f.recent)+len(counted), f.size+sum(f.recent))
+	fresh := f.state.Held != "" && !slices.ContainsFunc(counted, heldBefore)
+	held := slices.Concat(counted, doubted)
+	switch {
+	case !exceeded && !f.isHeld():
 		return
+	case !exceeded && fresh:
+		held = doubted
 	}
-	all := clustersOf(slices.Concat(counted, doubted))
+	all := clustersOf(held)
 	slices.Sort(all)
-	r.unexplained = false
-	if f.cma.GetAnnotations()[names.AnnotationConfirmRemoval] == nameOf(f.cma.GetUID(), all) {
-		r.confirmed = true
+	if len(all) > 0 && f.cma.GetAnnotations()[names.AnnotationConfirmRemoval] == nameOf(f.cma.GetUID(), all) {
+		r.confirmed, r.unexplained = true, false
 		return
 	}
-	r.remove = nil
-	confirmed := digested(f.state.Confirmed)
-	for _, c := range sure {
-		if !f.counts(c) || confirmed.Has(digestOf(f.cma.GetUID(), c.cluster)) {
-			r.remove = append(r.remove, c)
-		} else {
-			r.held = append(r.held, c.cluster)
-		}
-	}
-	for _, c := range doubted {
-		if !confirmed.Has(digestOf(f.cma.GetUID(), c.cluster)) {
-			r.held = append(r.held, c.cluster)
-		}
-	}
-	slices.Sort(r.held)
+	r.held = all
+	isHeld := sets.New(all...)
+	r.remove = slices.DeleteFunc(slices.Clone(sure), func(c candidate) bool { return isHeld.Has(c.cluster) })
+	r.unexplained = r.unexplained && len(held) == len(doubted)
 }
 
 // settle takes over an edit when all that follows from it is done.
@@ -366,10 +403,11 @@ func (f fleetFacts) heldText(held []string) string {
 	if more := len(held) - most; more > 0 {
 		shown = fmt.Sprintf("%s and %d more", shown, more)
 	}
-	text := fmt.Sprintf("no placement selects %d of %d clusters any more, and no edit of a Placement, of the listed "+
-		"placements or of a ManagedClusterSet explains it: %s. The add-on stays there. To remove it from exactly these "+
-		"clusters, set annotation %s=%s on this ClusterManagementAddOn",
-		len(held), f.size, shown, names.AnnotationConfirmRemoval, nameOf(f.cma.GetUID(), held))
+	// The text is the same whatever becomes of other clusters, and of what is known about these.
+	text := fmt.Sprintf("placements stopped selecting %d clusters, and no edit of a Placement, of the listed placements or "+
+		"of a ManagedClusterSet explains it: %s. The add-on stays there. To remove it from exactly these clusters, set "+
+		"annotation %s=%s on this ClusterManagementAddOn",
+		len(held), shown, names.AnnotationConfirmRemoval, nameOf(f.cma.GetUID(), held))
 	if given := f.cma.GetAnnotations()[names.AnnotationConfirmRemoval]; given != "" {
 		text += fmt.Sprintf("; %s was for other clusters", given)
 	}

@@ -83,6 +83,7 @@ func newPagesHub(t *testing.T, own bool, age time.Duration, change func(*cluster
 	t.Cleanup(h.q.ShutDown)
 	h.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithIndex(&clusterv1beta1.PlacementDecision{}, addonapi.IndexCluster, addonapi.SelectedClusters).
+		WithIndex(&clusterv1beta2.ManagedClusterSet{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).
 		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, addonapi.IndexName, func(o client.Object) []string { return []string{o.GetName()} }).
 		WithIndex(&addonv1alpha1.ClusterManagementAddOn{}, addonapi.IndexPlacement, func(o client.Object) []string {
 			var keys []string

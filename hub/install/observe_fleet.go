@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -87,17 +86,17 @@ func (r *Reconciler) observeIntent(
 	ctx context.Context, f *fleetFacts, name string, strategy addonapi.Strategy,
 ) error {
 	var bindings []*clusterv1beta2.ManagedClusterSetBinding
-	seen := sets.New[string]()
+	f.bindings = map[string][]*clusterv1beta2.ManagedClusterSetBinding{}
 	for _, key := range strategy.Placements {
-		if seen.Has(key.Namespace) {
+		if _, seen := f.bindings[key.Namespace]; seen {
 			continue
 		}
-		seen.Insert(key.Namespace)
 		var list clusterv1beta2.ManagedClusterSetBindingList
 		if err := r.Client.List(ctx, &list, client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("listing the ManagedClusterSetBindings of namespace %s: %w", key.Namespace, err)
 		}
-		bindings = append(bindings, reconcile.Pointers(list.Items)...)
+		f.bindings[key.Namespace] = reconcile.Pointers(list.Items)
+		bindings = append(bindings, f.bindings[key.Namespace]...)
 	}
 	slices.SortFunc(bindings, func(a, b *clusterv1beta2.ManagedClusterSetBinding) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
@@ -106,11 +105,11 @@ func (r *Reconciler) observeIntent(
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing ManagedClusterSets: %w", err)
 	}
-	bound := make(map[string]*clusterv1beta2.ManagedClusterSet, len(list.Items))
+	f.sets = make(map[string]*clusterv1beta2.ManagedClusterSet, len(list.Items))
 	for i := range list.Items {
-		bound[list.Items[i].Name] = &list.Items[i]
+		f.sets[list.Items[i].Name] = &list.Items[i]
 	}
-	f.intent = intentOf(strategy.Placements, f.placements, bindings, bound)
+	f.intent = intentOf(strategy.Placements, f.placements, bindings, f.sets)
 	f.intentSince = r.memory.intentSince(name, f.intent, f.now)
 	if at := time.Unix(f.state.EditSince, 0); f.state.Edit == f.intent && at.Before(f.intentSince) {
 		f.intentSince = at
@@ -161,6 +160,7 @@ func (r *Reconciler) candidates(ctx context.Context, f fleetFacts, name string) 
 			c.managed, err = r.cluster(ctx, cluster)
 		}
 		if decode.IsUnknown(err) {
+			all = append(all, candidate{cluster: cluster, absence: absence, unread: true})
 			continue // It stays noted, and keeps its add-on.
 		}
 		if err != nil {

@@ -104,7 +104,10 @@ func after(r removals) func(*fleetFacts) {
 // One cluster cannot be judged, for ever. It holds up neither what was held and is selected again, nor an edit that is
 // done, nor the removal from others, and what was confirmed is done.
 func TestAClusterThatCannotBeJudgedHoldsUpNothingElse(t *testing.T) {
-	r := decideRemovals(crowd(1, unjudged(1), annotated(names.AnnotationRemovalHeld, "15 clusters")))
+	others := digest("cma", []string{"c015", "c016"})
+	r := decideRemovals(crowd(1, unjudged(1), annotated(names.AnnotationRemovalHeld, "2 clusters"), func(f *fleetFacts) {
+		f.state.Held = others
+	}))
 	assert.Empty(t, r.remove)
 	assert.NotContains(t, r.annotations, names.AnnotationRemovalHeld)
 	assert.Len(t, r.kept, 1)
@@ -297,8 +300,10 @@ func TestWhatIsRecordedOnAClusterManagementAddOn(t *testing.T) {
 				s.placement.Status.NumberOfSelectedClusters = 7
 			}).known()}
 		}
-		r := decideRemovals(crowd(30, annotated(names.AnnotationRemovalHeld, "2:before"), torn))
-		assert.Equal(t, "2:before", r.annotations[names.AnnotationRemovalHeld])
+		r := decideRemovals(crowd(30, torn, after(decideRemovals(crowd(30)))))
+		assert.Contains(t, r.annotations[names.AnnotationRemovalHeld], "stopped selecting 30 clusters")
+		r = decideRemovals(crowd(30, annotated(names.AnnotationRemovalHeld, "an earlier version did not note which"), torn))
+		assert.Contains(t, r.annotations[names.AnnotationRemovalHeld], "stopped selecting 30 clusters")
 		r = decideRemovals(crowd(0, annotated(names.AnnotationRemovalHeld, "2:before"), confirm(3)))
 		assert.NotContains(t, r.annotations, names.AnnotationRemovalHeld, "nothing is held any more")
 		assert.NotContains(t, r.annotations, names.AnnotationConfirmRemoval)
@@ -311,7 +316,7 @@ func TestWhatIsRecordedOnAClusterManagementAddOn(t *testing.T) {
 	})
 	t.Run("in a form that can be read", func(t *testing.T) {
 		r := decideRemovals(crowd(30, confirm(29)))
-		assert.Equal(t, "no placement selects 30 of 100 clusters any more, and no edit of a Placement, of the listed placements "+
+		assert.Equal(t, "placements stopped selecting 30 clusters, and no edit of a Placement, of the listed placements "+
 			"or of a ManagedClusterSet explains it: c000, c001, c002, c003, c004 and 25 more. The add-on stays there. To remove it "+
 			"from exactly these clusters, set annotation addon.spokelet.io/confirm-removal="+nameOf("cma", r.held)+
 			" on this ClusterManagementAddOn; "+nameOf("cma", r.held[:29])+" was for other clusters",

@@ -2,11 +2,8 @@ package placement
 
 import (
 	"context"
-	"fmt"
-	"iter"
 	"maps"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
-	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -74,82 +71,16 @@ func (r *Reconciler) confirmScope(ctx context.Context, f facts) (asked bool, err
 		return false, err
 	}
 	const foreign, unbound = clusterv1beta1.PlacementDisableAnnotation, names.AnnotationSetBindings
-	if placement == nil || !sameSpec(placement, f.placement) || placement.Annotations[foreign] == "true" ||
+	if placement == nil || !fleet.SameSpec(placement, f.placement) || placement.Annotations[foreign] == "true" ||
 		placement.Annotations[unbound] != f.placement.Annotations[unbound] {
 		return false, reconcile.Behind(clusterv1beta1.GroupName, "placements", key.String())
 	}
-	return true, r.confirmSets(ctx, f)
+	return true, fleet.ConfirmSets(ctx, r.Live, key.Namespace, f.bindings, f.sets)
 }
 
-// confirmSets compares the bindings of the namespace, and the sets that they bind: whoever edits another set all the
-// time holds up nothing here. The role has no right to get a set, so each is listed by its name.
-func (r *Reconciler) confirmSets(ctx context.Context, f facts) error {
-	bound := map[string]bool{}
-	for _, binding := range f.bindings {
-		bound[binding.Spec.ClusterSet] = true
-	}
-	sets := byName(maps.Values(f.sets))
-	maps.DeleteFunc(sets, func(name string, _ client.Object) bool { return !bound[name] })
-	every := func(string) bool { return true }
-	bindings := byName(slices.Values(f.bindings))
-	err := r.confirmAll(ctx, f, "ManagedClusterSetBinding", bindings, every, client.InNamespace(f.placement.Namespace))
-	if err != nil {
-		return err
-	}
-	if len(bound) > askedEach {
-		return r.confirmAll(ctx, f, "ManagedClusterSet", sets, func(name string) bool { return bound[name] })
-	}
-	for name := range bound {
-		one := map[string]client.Object{}
-		if set, is := sets[name]; is {
-			one[name] = set
-		}
-		named := client.MatchingFields{metav1.ObjectNameField: name}
-		if err := r.confirmAll(ctx, f, "ManagedClusterSet", one, every, named); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// confirmAll compares the objects of a kind that concern a Placement, by their names.
-func (r *Reconciler) confirmAll(
-	ctx context.Context, f facts, kind string, cached map[string]client.Object, concerns func(string) bool,
-	in ...client.ListOption,
-) error {
-	behind := reconcile.Behind(clusterv1beta2.GroupName, strings.ToLower(kind)+"s", f.placement.Namespace)
-	of := schema.GroupVersion(clusterv1beta2.GroupVersion).WithKind(kind)
-	err := r.each(ctx, of, func(live *metav1.PartialObjectMetadata) error {
-		if one, is := cached[live.Name]; concerns(live.Name) && (!is || !sameSpec(live, one)) {
-			return behind
-		}
-		delete(cached, live.Name)
-		return nil
-	}, in...)
-	if err == nil && len(cached) > 0 {
-		return behind
-	}
-	return err
-}
-
-// byName returns objects by their names.
-func byName[T client.Object](all iter.Seq[T]) map[string]client.Object {
-	objects := map[string]client.Object{}
-	for o := range all {
-		objects[o.GetName()] = o
-	}
-	return objects
-}
-
-const (
-	// askedEach is how many clusters are asked for one by one; those of more are listed.
-	askedEach = 20
-	// maxOther is how many clusters are judged as the API server has them; if more differ, those stay selected until the
-	// cache has them, too.
-	maxOther = 50
-	// livePage is how many objects are listed at once: clusters that were never accepted may be large, and any number.
-	livePage = 50
-)
+// maxOther is how many clusters are judged as the API server has them; if more differ, those stay selected until the
+// cache has them, too.
+const maxOther = 50
 
 // look asks the API server for clusters, and takes over those that differ. It reports whether there are any.
 func (r *Reconciler) look(ctx context.Context, f *facts, dropped []string) (other bool, err error) {
@@ -208,7 +139,7 @@ func isUnknown(cluster *clusterv1.ManagedCluster) bool {
 // agents say of their clusters counts where the Placement asks for it.
 func (f *facts) judgesAlike(live *metav1.PartialObjectMetadata, cached *clusterv1.ManagedCluster) bool {
 	asks := (len(f.rules.claims) > 0 || f.rules.expressions) && !isUnknown(cached) // of which only metadata count
-	return sameSpec(live, cached) && maps.Equal(live.Labels, cached.Labels) &&
+	return fleet.SameSpec(live, cached) && maps.Equal(live.Labels, cached.Labels) &&
 		(!asks || live.ResourceVersion == cached.ResourceVersion)
 }
 
@@ -219,13 +150,13 @@ func (r *Reconciler) liveClusters(
 ) (map[string]*metav1.PartialObjectMetadata, error) {
 	live := map[string]*metav1.PartialObjectMetadata{}
 	kind := schema.GroupVersion(clusterv1.GroupVersion).WithKind("ManagedCluster")
-	if len(names) > askedEach {
+	if len(names) > fleet.AskedEach {
 		leave, err := r.listing.Enter(ctx, "list the clusters, of which a Placement drops some")
 		if err != nil {
 			return nil, err
 		}
 		defer leave()
-		err = r.each(ctx, kind, func(c *metav1.PartialObjectMetadata) error {
+		err = fleet.EachLive(ctx, r.Live, kind, func(c *metav1.PartialObjectMetadata) error {
 			if _, asked := slices.BinarySearch(names, c.Name); asked {
 				live[c.Name] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 					UID: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation,
@@ -246,34 +177,4 @@ func (r *Reconciler) liveClusters(
 		live[name] = one
 	}
 	return live, nil
-}
-
-// each shows the metadata of all objects of a kind, in pages. What is shown must not be kept.
-func (r *Reconciler) each(
-	ctx context.Context, kind schema.GroupVersionKind, see func(*metav1.PartialObjectMetadata) error,
-	in ...client.ListOption,
-) error {
-	newPage := func() *metav1.PartialObjectMetadataList {
-		page := &metav1.PartialObjectMetadataList{}
-		page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		return page
-	}
-	err := reconcile.InPages(ctx, r.Live, livePage, newPage, func(page *metav1.PartialObjectMetadataList) error {
-		for i := range page.Items {
-			if err := see(&page.Items[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	}, in...)
-	if err != nil {
-		return fmt.Errorf("looking at every %s, because a Placement drops clusters: %w", kind.Kind, err)
-	}
-	return nil
-}
-
-// sameSpec reports whether two copies of an object have the same spec.
-func sameSpec(live *metav1.PartialObjectMetadata, cached client.Object) bool {
-	return live.UID == cached.GetUID() && live.Generation == cached.GetGeneration() &&
-		live.DeletionTimestamp.Equal(cached.GetDeletionTimestamp())
 }

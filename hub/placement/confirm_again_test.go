@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -132,8 +133,8 @@ func TestAPlacementIsDecidedWithTheRightsOfAnEarlierVersion(t *testing.T) {
 func TestADropLooksAtTheBoundSetsOnly(t *testing.T) {
 	for sentence, of := range map[string]struct{ bound, lists int }{
 		"a set": {0, 1},
-		"as many sets as are asked for one by one": {askedEach - 1, askedEach},
-		"more sets, so all are listed":             {askedEach, 1},
+		"as many sets as are asked for one by one": {fleet.AskedEach - 1, fleet.AskedEach},
+		"more sets, so all are listed":             {fleet.AskedEach, 1},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			lists := 0

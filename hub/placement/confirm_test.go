@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -75,7 +76,7 @@ func TestAPageDropsNoClusterByWhatOnlyTheCacheSays(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			selected, goes := 3, []string{"c0001"}
 			if tc.many {
-				selected, goes = askedEach+5, clusters(1, askedEach+3)
+				selected, goes = fleet.AskedEach+5, clusters(1, fleet.AskedEach+3)
 			}
 			hub, r, key := hubOf(t, selected, interceptor.Funcs{})
 			edit(t, hub, key, &clusterv1beta1.Placement{}, func(p *clusterv1beta1.Placement) {

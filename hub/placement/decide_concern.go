@@ -11,7 +11,8 @@ import (
 
 // change is how two states of a cluster differ, as far as Placements can see.
 type change struct {
-	// whole reports whether the cluster came, went, or began to go, or was accepted or denied.
+	// whole reports whether the cluster came, went, or began to go, was accepted or denied, or can be decoded again or no
+	// more.
 	whole bool
 	// taints reports whether the taints differ.
 	taints bool
@@ -22,7 +23,7 @@ type change struct {
 // changeOf compares two states of a cluster; nil stands for a cluster that does not exist.
 func changeOf(older, newer *clusterv1.ManagedCluster) change {
 	if older == nil || newer == nil || older.DeletionTimestamp.IsZero() != newer.DeletionTimestamp.IsZero() ||
-		older.Spec.HubAcceptsClient != newer.Spec.HubAcceptsClient {
+		older.Spec.HubAcceptsClient != newer.Spec.HubAcceptsClient || isUnknown(older) != isUnknown(newer) {
 		return change{whole: true}
 	}
 	c := change{

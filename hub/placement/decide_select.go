@@ -146,7 +146,7 @@ func (p *picking) keep(cluster *clusterv1.ManagedCluster, unread bool) {
 	p.inSets, p.matching, p.eligible = p.inSets+1, p.matching+1, p.eligible+1
 	p.groups[cluster.Name] = p.rules.groupOf(&subject{view: &view{cluster: cluster}})
 	p.kept = append(p.kept, cluster.Name)
-	p.unbound[cluster.Name] = !p.scope.has(cluster)
+	p.unbound[cluster.Name] = !p.scope.has(cluster) && p.scope.earlier[cluster.Name]
 }
 
 // take selects the first clusters of a list, as many as there may be; nil is all.

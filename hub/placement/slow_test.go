@@ -17,6 +17,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/spokelet/spokelet/hub/fleet"
 )
 
 // A Placement selects two of three clusters by a claim, such as a version of Kubernetes. The clusters are upgraded, and
@@ -123,7 +125,7 @@ func TestAPlacementThatDropsManyIsDecidedByASlowHub(t *testing.T) {
 				live := &slowAPI{clusters: 3000, takes: takes}
 				r := &Reconciler{Live: live}
 				var names []string
-				for i := range askedEach + 1 {
+				for i := range fleet.AskedEach + 1 {
 					names = append(names, "c"+strconv.Itoa(100000+i*100))
 				}
 				began := time.Now()

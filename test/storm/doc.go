@@ -12,5 +12,6 @@
 //
 // The runner (run.go, act.go) does the edits on real control planes with the agent that we build; the comparison
 // (expect.go) is pure again. Every so often, and at the end, there is a calm: foreign finalizers are lifted and all
-// must agree. After the last one all works are deleted, and nothing but orphans may be left.
+// must agree. After the last one all works are deleted, and nothing but orphans may be left. In the end the hub manager
+// is uninstalled (farewell.go): what only it used goes, and the agent applies works as before.
 package storm

@@ -202,7 +202,8 @@ rules:
   verbs: ["*"]
 `
 
-// blow does all edits, with a calm every so often and at the end, and deletes all works after that.
+// blow does all edits, with a calm every so often and at the end, and deletes all works and uninstalls the hub manager
+// after that.
 func (s *storm) blow(ctx context.Context) error {
 	s.lie()
 	began := time.Now()
@@ -217,9 +218,19 @@ func (s *storm) blow(ctx context.Context) error {
 			}
 		}
 	}
-	_, err := s.calm(ctx, s.model.End())
+	calm, err := s.calm(ctx, s.model.End())
+	if err == nil && calm {
+		s.uninstall(ctx)
+	}
 	fmt.Fprintf(s.Log, "requests to the cluster: %v\nrequests to the hub: %v\n", s.spokeAudit.kinds, s.hubAudit.kinds)
 	return err
+}
+
+// honest has all that lies tell the truth.
+func (s *storm) honest() {
+	for _, one := range s.proxies {
+		one.Honest()
+	}
 }
 
 // do does one edit.
@@ -242,9 +253,7 @@ func (s *storm) do(ctx context.Context, e *Edit) error {
 // agree. It reports whether all did.
 func (s *storm) calm(ctx context.Context, edits []*Edit) (bool, error) {
 	s.awaitReturns(ctx)
-	for _, one := range s.proxies {
-		one.Honest()
-	}
+	s.honest()
 	held := s.heldRight(ctx)
 	for _, e := range edits {
 		if err := s.do(ctx, e); err != nil {

@@ -177,6 +177,7 @@ func (p *play) mend() {
 	for _, c := range p.clusters {
 		c.agent.start(p.ctx)
 	}
+	p.scheduler.mend()
 	for addOn, image := range p.chosenImages() {
 		if isBad(image) {
 			p.setImage(addOn, p.nextImage("v"))

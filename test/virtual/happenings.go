@@ -294,8 +294,8 @@ func (p *play) giveUpPlace() {
 // replacePlacement deletes a Placement and creates it again, as GitOps does when a field may not be changed.
 func (p *play) replacePlacement() {
 	addOn := p.addOn()
-	if kindOf(addOn) == counted {
-		return // another Placement may choose other clusters
+	if kindOf(addOn) == counted { // another Placement may choose other clusters
+		addOn = addOnName(int(foreign))
 	}
 	p.replacesPlacement(addOn, func() {})
 }

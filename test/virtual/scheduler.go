@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -25,19 +26,23 @@ const (
 	pageOf = 4
 	// away is how long it may be ended in the middle of what it writes.
 	away = 3 * time.Minute
+	// refused is how long it may be unable to write the decisions of a Placement that it has never decided.
+	refused = 40 * time.Minute
 )
 
 // scheduler plays another program that schedules Placements, as OCM does: it makes an empty page, writes its decisions,
 // does so with the next one, deletes those that are too many, and writes the status of the Placement in the end.
-// Between two of these requests it takes its time, or is ended for a while and begins again.
+// Between two of these requests it takes its time, or is ended for a while and begins again. Now and then what it writes
+// for a new Placement is refused when it has made the first page, as a quota or a webhook does.
 type scheduler struct {
 	*World
 
 	mu     sync.Mutex
 	random *rand.Rand
 	wake   chan struct{}
-	// held is until when it does not run.
-	held time.Time
+	// held is until when it does not run, and refused until when it cannot write the decisions of a new Placement.
+	held    time.Time
+	refused map[types.UID]time.Time
 }
 
 // hold ends the scheduler for a while.
@@ -53,7 +58,31 @@ func (s *scheduler) hold(pause time.Duration) {
 func (s *scheduler) rested() bool { return time.Since(s.held) > 5*time.Minute }
 
 func newScheduler(w *World, seed uint64) *scheduler {
-	return &scheduler{World: w, random: rand.New(rand.NewPCG(seed, 14)), wake: make(chan struct{}, 1)}
+	return &scheduler{
+		World: w, random: rand.New(rand.NewPCG(seed, 14)), wake: make(chan struct{}, 1), refused: map[types.UID]time.Time{},
+	}
+}
+
+// mend lets it write all decisions.
+func (s *scheduler) mend() {
+	s.mu.Lock()
+	clear(s.refused)
+	s.mu.Unlock()
+	s.look()
+}
+
+// isRefused reports whether it cannot write the decisions of a Placement. It draws that for one that it is about to
+// decide for the first time.
+func (s *scheduler) isRefused(placement *clusterv1beta1.Placement, isNew bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if isNew && len(placement.Status.Conditions) == 0 && s.random.IntN(2) == 0 {
+		most := time.Duration(s.random.Int64N(int64(refused)))
+		s.refused[placement.UID] = time.Now().Add(most)
+		s.options.Log.Info("the other scheduler cannot decide", "placement", placement.Name, "for", most)
+		time.AfterFunc(most, s.look)
+	}
+	return time.Now().Before(s.refused[placement.UID])
 }
 
 func (s *scheduler) start() {
@@ -123,7 +152,7 @@ func (s *scheduler) decide(ctx context.Context, name string) (bool, error) {
 	if err := s.admin.Get(ctx, client.ObjectKey{Namespace: space, Name: name}, &placement); err != nil {
 		return true, client.IgnoreNotFound(err)
 	}
-	if placement.DeletionTimestamp != nil {
+	if placement.DeletionTimestamp != nil || s.isRefused(&placement, false) {
 		return true, nil
 	}
 	selected, err := s.selected(ctx, &placement)
@@ -208,7 +237,7 @@ func (s *scheduler) writePage(
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(placement,
 				schema.GroupVersion(clusterv1beta1.GroupVersion).WithKind("Placement"))},
 		}}
-		if err = s.admin.Create(ctx, &page); err == nil && s.pause(ctx) {
+		if err = s.admin.Create(ctx, &page); err == nil && (s.isRefused(placement, i == 0) || s.pause(ctx)) {
 			return false, nil
 		}
 	}

@@ -51,6 +51,7 @@ func (r *run) delete(ctx context.Context) error {
 	r.Time(r.title+name, c.took, 0)
 	r.Number(r.title+name+", requests per add-on", float64(c.requests.Count)/float64(all), 1, "", 0)
 	r.Note(r.title+name+", processor per add-on", r.perDeletion.Round(10*time.Microsecond).String(), "", true)
+	r.compareDeletion()
 	return nil
 }
 

@@ -47,12 +47,9 @@ func (r *run) idle(ctx context.Context) error {
 	r.Number(r.title+"requests of the garbage collector meanwhile", float64(collector.Since(others).Count), 0, "", 0)
 	milli := 1000 * float64(after.processor-before.processor) / float64(time.Since(began))
 	r.Number(r.title+"processor at rest", milli, 1, "m", 0)
-	limit := 0.0
-	switch r.Size {
-	case budgeted():
+	limit := large(r.Size).rest
+	if r.Size == budgeted() {
 		limit = 64
-	case largest():
-		limit = 500
 	}
 	if err := r.noteServers("all add-ons"); err != nil {
 		return err

@@ -18,11 +18,12 @@ import (
 )
 
 func TestParseSizes(t *testing.T) {
-	sizes, err := ParseSizes("100x1, 3000x20")
+	sizes, err := ParseSizes("100x1, 3000x20, 9x1+4")
 	require.NoError(t, err)
-	assert.Equal(t, []Size{{Clusters: 100, AddOns: 1}, largest()}, sizes)
+	assert.Equal(t, []Size{{Clusters: 100, AddOns: 1}, {Clusters: 3000, AddOns: 20}, {9, 1, 4}}, sizes)
 	assert.Equal(t, "3000x20", sizes[1].String())
-	for _, wrong := range []string{"", "100", "x1", "100x", "0x1", "1x0", "axb", "1x1,"} {
+	assert.Equal(t, Size{Clusters: 9, AddOns: 5}, sizes[2].grown())
+	for _, wrong := range []string{"", "100", "x1", "100x", "0x1", "1x0", "axb", "1x1,", "1x1+", "1x1+0", "1x1+b"} {
 		_, err := ParseSizes(wrong)
 		assert.Error(t, err, wrong)
 	}
@@ -104,25 +105,41 @@ func TestCompleted(t *testing.T) {
 func TestBudgetsBelongToTheirSize(t *testing.T) {
 	b := budget{took: time.Second, requests: 7, processor: time.Second, memory: 64}
 	assert.Equal(t, b, (&run{Options: Options{Size: budgeted()}}).budgeted(b))
-	assert.Equal(t, budget{requests: 7}, (&run{Options: Options{Size: largest()}}).budgeted(b))
+	assert.Equal(t, budget{requests: 7}, (&run{Options: Options{Size: Size{100, 1, 0}}}).budgeted(b))
+	assert.Equal(t, budget{requests: 7, memory: 800}, (&run{Options: Options{Size: Size{3000, 20, 0}}}).budgeted(b))
 }
 
 func TestCompareWithTheSmallest(t *testing.T) {
 	r := &run{
-		Table: &measure.Table{Log: io.Discard}, title: "3000x20: ", perDeletion: 9 * time.Millisecond,
-		perChange: cost{took: 120 * time.Millisecond, processor: 40 * time.Millisecond},
+		Table: &measure.Table{Log: io.Discard}, Options: Options{Size: Size{3000, 20, 0}}, title: "3000x20: ",
+		perDeletion: 9 * time.Millisecond, perChange: cost{took: 120 * time.Millisecond, processor: 40 * time.Millisecond},
 	}
-	r.compare(&run{Options: Options{Size: Size{1, 1}}})
-	assert.Empty(t, r.Figures, "nothing to compare with")
-	r.compare(&run{
-		Options: Options{Size: Size{100, 1}}, perDeletion: 3 * time.Millisecond,
+	for _, nothing := range []*run{nil, {}} {
+		r.smallest = nothing
+		r.compareChange()
+		r.compareDeletion()
+		assert.Empty(t, r.Figures, "nothing to compare with")
+	}
+	r.smallest = &run{
+		Options: Options{Size: Size{100, 1, 0}}, perDeletion: 3 * time.Millisecond,
 		perChange: cost{took: 100 * time.Millisecond, processor: 20 * time.Millisecond},
-	})
+	}
+	r.compareChange()
+	r.compareDeletion()
 	assert.Equal(t, []measure.Figure{
-		{Name: "3000x20: one change beside one at 100x1, time", Value: "1.20x", Budget: "1.5x", Held: true},
-		{Name: "3000x20: one change beside one at 100x1, processor", Value: "2.00x", Budget: "1.5x"},
-		{Name: "3000x20: one deletion with a hook beside one at 100x1, processor", Value: "3.00x", Budget: "1.5x"},
+		{Name: "3000x20: one change beside one at 100x1, time", Value: "1.20x", Budget: "1.3x", Held: true},
+		{Name: "3000x20: one change beside one at 100x1, processor", Value: "2.00x", Budget: "1.3x"},
+		{Name: "3000x20: one deletion with a hook beside one at 100x1, processor", Value: "3.00x", Budget: "1.3x"},
 	}, r.Figures)
+}
+
+// A fleet that grows is measured at both sizes, and ended once.
+func TestAFleetGrows(t *testing.T) {
+	r := &run{Options: Options{Size: Size{9, 1, 4}}, title: "9x1: "}
+	require.NoError(t, r.grow(t.Context()))
+	assert.Equal(t, "9x5: ", r.title)
+	assert.Equal(t, 1, r.there)
+	assert.Equal(t, Size{9, 5, 0}, r.Size)
 }
 
 // The last object of the template is the hook; the others are those without one.

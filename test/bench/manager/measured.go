@@ -95,10 +95,10 @@ func (r *run) cost(ctx context.Context, name string, do func(context.Context) (t
 	}, nil
 }
 
-// measured measures a step and adds its figures: time, requests per add-on, processor time, memory, and how busy the
-// clusters were.
+// measured measures a step with a number of add-ons and adds its figures: time, requests per add-on, processor time,
+// memory, and how busy the clusters were.
 func (r *run) measured(
-	ctx context.Context, name string, budget budget, do func(context.Context) (time.Duration, error),
+	ctx context.Context, name string, addOns int, budget budget, do func(context.Context) (time.Duration, error),
 ) (cost, error) {
 	c, err := r.cost(ctx, name, do)
 	if err != nil {
@@ -106,7 +106,7 @@ func (r *run) measured(
 	}
 	r.Time(r.title+name, c.took, budget.took)
 	r.Number(r.title+name+", requests per add-on",
-		float64(c.requests.Count)/float64(r.Size.all()), 1, "", budget.requests)
+		float64(c.requests.Count)/float64(addOns), 1, "", budget.requests)
 	r.Number(r.title+name+", lost races", float64(c.requests.Conflicts), 0, "", 0)
 	r.Time(r.title+name+", processor", c.processor, budget.processor)
 	r.Number(r.title+name+", memory at most", c.memory/measure.Mebibyte, 0, " MiB", budget.memory)
@@ -121,7 +121,7 @@ func (r *run) budgeted(b budget) budget {
 		return b
 	}
 	// Requests per add-on do not depend on the size.
-	return budget{requests: b.requests}
+	return budget{requests: b.requests, memory: large(r.Size).peak()}
 }
 
 // quiet waits until the hub manager has sent nothing for a while and needs hardly any processor time. A list of many

@@ -25,8 +25,9 @@ type Options struct {
 	Restart bool
 	// Hooks measures the deletion of all add-ons with a pre-delete hook on each cluster.
 	Hooks bool
-	// Brief leaves out all steps on the way to that deletion.
-	Brief bool
+	// Only names the steps that are played beside joining, of those that the other options ask for: install, idle,
+	// change, restart, waves, upgrade, uninstall, hooks and floor. Empty means all.
+	Only []string
 	// Lean runs the API server of the hub without what a large fleet on a small machine cannot afford, see lean.
 	Lean bool
 	// LeasesApart gives leases an etcd of their own, as in sandbox.Options.
@@ -48,31 +49,56 @@ func DefaultOptions() Options {
 // budgeted is the size for which the design has budgets of time.
 func budgeted() Size { return Size{Clusters: 500, AddOns: 1} }
 
-// largest is the size that is the goal.
-func largest() Size { return Size{Clusters: 3000, AddOns: 20} }
+// goal is what the hub manager may need at a size.
+type goal struct {
+	// rest is its memory at rest, in MiB.
+	rest float64
+	// start is the time from its start until it is quiet.
+	start time.Duration
+}
+
+// peak is the memory that it may need at most.
+func (g goal) peak() float64 { return 2 * g.rest }
+
+// large returns what the hub manager may need at the sizes that are the goal of the design, and nothing for others.
+func large(s Size) goal {
+	return map[Size]goal{
+		{Clusters: 3000, AddOns: 20}: {rest: 400, start: time.Minute},
+		{Clusters: 10000, AddOns: 5}: {rest: 1229, start: time.Minute},
+	}[s]
+}
 
 // Size is the size of a fleet.
 type Size struct {
 	// Clusters is the number of clusters, and AddOns the number of add-ons on each of them.
 	Clusters, AddOns int
+	// More is the number of add-ons that each cluster gets later, when the fleet was measured without them.
+	More int
 }
 
-// String returns the size as ParseSize reads it.
+// String returns the size as it is now, without what the clusters get later.
 func (s Size) String() string { return fmt.Sprintf("%dx%d", s.Clusters, s.AddOns) }
+
+// grown is the size with what the clusters get later.
+func (s Size) grown() Size { return Size{Clusters: s.Clusters, AddOns: s.AddOns + s.More} }
 
 // all is the number of ManagedClusterAddOns.
 func (s Size) all() int { return s.Clusters * s.AddOns }
 
-// ParseSize reads a size such as 500x1.
+// ParseSize reads a size such as 500x1, or 500x1+4 for a fleet that gets four further add-ons later.
 func ParseSize(text string) (Size, error) {
-	clusters, addOns, found := strings.Cut(text, "x")
+	clusters, rest, found := strings.Cut(text, "x")
+	addOns, more, grows := strings.Cut(rest, "+")
 	var s Size
 	var err error
 	if s.Clusters, err = strconv.Atoi(clusters); found && err == nil {
 		s.AddOns, err = strconv.Atoi(addOns)
 	}
-	if err != nil || s.Clusters < 1 || s.AddOns < 1 {
-		return Size{}, fmt.Errorf("%q is no size: clusters and add-ons on each, such as 500x1", text)
+	if grows && err == nil {
+		s.More, err = strconv.Atoi(more)
+	}
+	if err != nil || s.Clusters < 1 || s.AddOns < 1 || grows && s.More < 1 {
+		return Size{}, fmt.Errorf("%q is not a size: clusters and add-ons on each, such as 500x1 or 500x1+4", text)
 	}
 	return s, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -26,7 +27,9 @@ type run struct {
 	// Table has the figures.
 	*measure.Table
 	// title precedes the name of each figure.
-	title  string
+	title string
+	// there is how many add-ons there are already on each cluster when others are installed.
+	there  int
 	fleet  *fleet.Fleet
 	hub    client.WithWatch
 	spokes *spokes.Spokes
@@ -35,6 +38,8 @@ type run struct {
 	// revision is that of the templates in force, and made the last one of which there are templates.
 	revision, made int
 	sample         sample
+	// smallest is the run with whose cost of a change and of a deletion those of this run are compared; nil for none.
+	smallest *run
 	// installing is what the installation cost, perChange what one change cost, and perDeletion the processor time of the
 	// deletion of one add-on with a hook.
 	installing, perChange cost
@@ -55,7 +60,7 @@ const (
 // Run measures a hub of one size, an add-on in the program of its author, and one add-on on one real cluster.
 func Run(ctx context.Context, o Options, log io.Writer) ([]measure.Figure, error) {
 	table := &measure.Table{Log: log}
-	r, err := runHub(ctx, o, table, "")
+	r, err := runHub(ctx, o, table, nil, "")
 	if err == nil && o.Chart {
 		err = chart(ctx, o, table, r.installing)
 	}
@@ -72,21 +77,19 @@ func Grow(ctx context.Context, o Options, sizes []Size, log io.Writer) ([]measur
 	var smallest *run
 	for i, size := range sizes {
 		o.Size = size
-		r, err := runHub(ctx, o, table, size.String()+": ")
+		r, err := runHub(ctx, o, table, smallest, size.String()+": ")
 		if err != nil {
 			return table.Figures, fmt.Errorf("%s: %w", size, err)
 		}
 		if i == 0 {
 			smallest = r
-			continue
 		}
-		r.compare(smallest)
 	}
 	return table.Figures, nil
 }
 
 // runHub measures a hub of one size.
-func runHub(ctx context.Context, o Options, table *measure.Table, title string) (*run, error) {
+func runHub(ctx context.Context, o Options, table *measure.Table, smallest *run, title string) (*run, error) {
 	if err := o.build(ctx); err != nil {
 		return nil, err
 	}
@@ -100,7 +103,9 @@ func runHub(ctx context.Context, o Options, table *measure.Table, title string) 
 	if err != nil {
 		return nil, err
 	}
-	r := &run{Options: o, Table: table, title: title, fleet: f, audit: measure.NewAudit(f.Hub.AuditLog())}
+	r := &run{
+		Options: o, Table: table, fleet: f, audit: measure.NewAudit(f.Hub.AuditLog()), smallest: smallest, title: title,
+	}
 	err = r.all(ctx)
 	if r.spokes != nil {
 		r.spokes.Stop()
@@ -110,8 +115,9 @@ func runHub(ctx context.Context, o Options, table *measure.Table, title string) 
 
 // step is a part of a benchmark.
 type step struct {
-	name string
-	do   func(context.Context) error
+	// name is what the log says, and option what Options.Only names it by; a step without one is always played.
+	name, option string
+	do           func(context.Context) error
 }
 
 func (r *run) all(ctx context.Context) error {
@@ -119,7 +125,15 @@ func (r *run) all(ctx context.Context) error {
 	if r.hub, err = client.NewWithWatch(r.fleet.Hub.Admin(), client.Options{Scheme: fleet.Scheme()}); err != nil {
 		return fmt.Errorf("building the client of the hub: %w", err)
 	}
-	for _, s := range r.steps() {
+	steps := append([]step{{"joining", "", r.join}}, r.measuring()...)
+	if r.Size.More > 0 {
+		steps = append(steps, step{"growing", "", r.grow})
+		steps = append(steps, r.measuring()...)
+	}
+	for _, s := range append(steps, r.ending()...) {
+		if s.option != "" && len(r.Only) > 0 && !slices.Contains(r.Only, s.option) {
+			continue
+		}
 		fmt.Fprintf(r.Log, "%s %s%s\n", time.Now().UTC().Format(time.TimeOnly), r.title, s.name)
 		patience := r.Size.patience()
 		ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("gave up after %s", patience))
@@ -132,31 +146,41 @@ func (r *run) all(ctx context.Context) error {
 	return nil
 }
 
-// steps are the steps that the options ask for.
-func (r *run) steps() []step {
-	deletion := []step{{"installing hooks", r.hook}, {"deleting", r.delete}}
-	if r.Brief {
-		return append([]step{{"joining", r.join}, {"installing", r.install}}, deletion...)
-	}
-	// Those that write everything once more come last: a run that is ended early has the other figures.
-	steps := []step{{"joining", r.join}, {"installing", r.install}}
+// measuring are the steps that the options ask for at each size of one fleet.
+func (r *run) measuring() []step {
+	steps := []step{{"installing", "install", r.install}}
 	if r.Idle > 0 {
-		steps = append(steps, step{"idle", r.idle})
+		steps = append(steps, step{"idle", "idle", r.idle})
 	}
 	if r.Changes > 0 {
-		steps = append(steps, step{"changing", r.change})
+		steps = append(steps, step{"changing", "change", r.change})
 	}
 	if r.Restart {
-		steps = append(steps, step{"starting again", r.restart}, step{"starting another version", r.replace})
+		steps = append(steps, step{"starting again", "restart", r.restart},
+			step{"starting another version", "restart", r.replace})
 	}
+	return steps
+}
+
+// ending are the steps that write everything once more. They come last: a run that is ended early has the other
+// figures.
+func (r *run) ending() []step {
+	var steps []step
 	if r.Wave > 0 {
-		steps = append(steps, step{"upgrading in waves", r.waves})
+		steps = append(steps, step{"upgrading in waves", "waves", r.waves})
 	}
-	steps = append(steps, step{"upgrading", r.upgrade}, step{"uninstalling", r.uninstall})
+	steps = append(steps, step{"upgrading", "upgrade", r.upgrade}, step{"uninstalling", "uninstall", r.uninstall})
 	if r.Hooks {
-		steps = append(steps, deletion...)
+		steps = append(steps, step{"installing hooks", "hooks", r.hook}, step{"deleting", "hooks", r.delete})
 	}
-	return append(steps, step{"the floor", r.floor})
+	return append(steps, step{"the floor", "floor", r.floor})
+}
+
+// grow makes the fleet one with further add-ons on each cluster. Those are what is installed next.
+func (r *run) grow(context.Context) error {
+	r.there, r.Size = r.Size.AddOns, r.Size.grown()
+	r.title = r.Size.String() + ": "
+	return nil
 }
 
 // join brings the hub and its clusters up.
@@ -209,16 +233,23 @@ func (r *run) prepareAs(
 	ctx context.Context, kind func(addOn string, revision int) (*addonv1alpha1.AddOnTemplate, error),
 ) (int, error) {
 	r.made++
-	for i := range r.Size.AddOns {
-		t, err := kind(addOnName(i), r.made)
+	return r.made, r.templates(ctx, kind, 0, r.made)
+}
+
+// templates creates the templates of a kind and a revision, of the add-ons from one on.
+func (r *run) templates(
+	ctx context.Context, kind func(addOn string, revision int) (*addonv1alpha1.AddOnTemplate, error), from, revision int,
+) error {
+	for i := from; i < r.Size.AddOns; i++ {
+		t, err := kind(addOnName(i), revision)
 		if err != nil {
-			return 0, err
+			return err
 		}
 		if err := r.hub.Create(ctx, t); err != nil {
-			return 0, fmt.Errorf("creating template %s: %w", t.Name, err)
+			return fmt.Errorf("creating template %s: %w", t.Name, err)
 		}
 	}
-	return r.made, r.quiet(ctx)
+	return r.quiet(ctx)
 }
 
 // writers is how many writers send the requests of the floor and other requests of ours at once.

@@ -20,14 +20,19 @@ import (
 
 // install has the placement install all add-ons on all clusters.
 func (r *run) install(ctx context.Context) error {
-	var err error
-	if r.revision, err = r.prepare(ctx); err != nil {
+	// Further add-ons get the revision of those that are there: what is Completed is asked of all.
+	if r.there == 0 {
+		r.made++
+		r.revision = r.made
+	}
+	if err := r.templates(ctx, template, r.there, r.revision); err != nil {
 		return err
 	}
 	limits := r.budgeted(budget{took: 8 * time.Second, requests: 7, processor: 4 * time.Second, memory: 64})
-	c, err := r.measured(ctx, "install", limits, func(ctx context.Context) (time.Duration, error) {
+	added := (r.Size.AddOns - r.there) * r.Size.Clusters
+	c, err := r.measured(ctx, "install", added, limits, func(ctx context.Context) (time.Duration, error) {
 		began := time.Now()
-		for i := range r.Size.AddOns {
+		for i := r.there; i < r.Size.AddOns; i++ {
 			if err := r.hub.Create(ctx, management(addOnName(i), r.revision)); err != nil {
 				return 0, fmt.Errorf("creating add-on %s: %w", addOnName(i), err)
 			}
@@ -49,7 +54,7 @@ func (r *run) upgrade(ctx context.Context) error {
 		return err
 	}
 	limits := r.budgeted(budget{took: 5 * time.Second, requests: 3, processor: 2 * time.Second})
-	_, err = r.measured(ctx, "upgrade", limits, func(ctx context.Context) (time.Duration, error) {
+	_, err = r.measured(ctx, "upgrade", r.Size.all(), limits, func(ctx context.Context) (time.Duration, error) {
 		return r.move(ctx, clusterv1alpha1.RolloutStrategy{})
 	})
 	return err
@@ -125,7 +130,7 @@ func (r *run) waves(ctx context.Context) error {
 // uninstall removes the placement from all add-ons, and waits until nothing of them is left.
 func (r *run) uninstall(ctx context.Context) error {
 	limits := r.budgeted(budget{took: 5 * time.Second})
-	_, err := r.measured(ctx, "uninstall", limits, func(ctx context.Context) (time.Duration, error) {
+	_, err := r.measured(ctx, "uninstall", r.Size.all(), limits, func(ctx context.Context) (time.Duration, error) {
 		began := time.Now()
 		for i := range r.Size.AddOns {
 			err := r.edit(ctx, addOnName(i), func(cma *addonv1alpha1.ClusterManagementAddOn) {
@@ -166,7 +171,11 @@ func (r *run) replace(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.fleet.HubManager().Path = filepath.Join(dir, "spokelet-hub")
+	program := r.fleet.HubManager()
+	former := program.Path
+	program.Path = filepath.Join(dir, "spokelet-hub")
+	// A further start would not find this build any more.
+	defer func() { program.Path = former }()
 	return r.start(ctx, "start of another version")
 }
 
@@ -193,16 +202,13 @@ func (r *run) start(ctx context.Context, title string) error {
 	if err != nil {
 		return err
 	}
-	var limit time.Duration
-	if r.Size == largest() {
-		limit = time.Minute
-	}
-	r.Time(r.title+title+" of the hub manager until it is quiet", quiet.Sub(began), limit)
+	limits := large(r.Size)
+	r.Time(r.title+title+" of the hub manager until it is quiet", quiet.Sub(began), limits.start)
 	sent := after.requests.Since(before)
 	fmt.Fprintf(r.Log, "  the hub manager sent: %s\n", sent)
 	r.Number(r.title+title+", requests", float64(sent.Count), 0, "", 0)
 	r.Time(r.title+title+", processor", after.processor, 0)
-	r.Number(r.title+title+", memory at most", after.memory/measure.Mebibyte, 0, " MiB", 0)
+	r.Number(r.title+title+", memory at most", after.memory/measure.Mebibyte, 0, " MiB", limits.peak())
 	return nil
 }
 
