@@ -52,13 +52,7 @@ func (s *Spokes) Join(ctx context.Context, clusters []string, labels map[string]
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.joined = append(s.joined, clusters...)
-	return nil
+	return group.Wait()
 }
 
 // managedCluster is a cluster whose agent has registered and that an administrator has accepted.
@@ -99,6 +93,9 @@ func (s *Spokes) report(ctx context.Context, name string) error {
 		if err != nil {
 			return fmt.Errorf("writing the status of cluster %s: %w", name, err)
 		}
+		s.mu.Lock()
+		s.joined = append(s.joined, name)
+		s.mu.Unlock()
 		return nil
 	}
 }
@@ -143,8 +140,12 @@ func (j *joining) Update(_ context.Context, cluster *clusterv1.ManagedCluster) {
 // Delete implements watch.Handler.
 func (j *joining) Delete(context.Context, *clusterv1.ManagedCluster) {}
 
-// heartbeat renews the leases of all clusters, one after the other, so that the writes are spread over the period.
+// heartbeat renews the leases of all clusters that have joined, one after the other, so that the writes are spread over
+// the period. An API server that takes its time for one does not keep the next one from being sent.
 func (s *Spokes) heartbeat(ctx context.Context) {
+	var group errgroup.Group
+	defer func() { _ = group.Wait() }() // The functions return no error.
+	group.SetLimit(heartbeats)
 	for at := 0; ; at++ {
 		s.mu.Lock()
 		clusters := s.joined
@@ -158,11 +159,17 @@ func (s *Spokes) heartbeat(ctx context.Context) {
 		if len(clusters) == 0 {
 			continue
 		}
-		if err := s.renew(ctx, clusters[at%len(clusters)], time.Now()); err != nil && ctx.Err() == nil {
-			fmt.Fprintln(s.opts.Log, err)
-		}
+		group.Go(func() error {
+			if err := s.renew(ctx, clusters[at%len(clusters)], time.Now()); err != nil && ctx.Err() == nil {
+				fmt.Fprintln(s.opts.Log, err)
+			}
+			return nil
+		})
 	}
 }
+
+// heartbeats is how many leases are renewed at once, at most.
+const heartbeats = 50
 
 // renew renews the lease of a cluster.
 func (s *Spokes) renew(ctx context.Context, cluster string, now time.Time) error {
