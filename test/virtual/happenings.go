@@ -48,6 +48,7 @@ func happenings() []happening {
 		{"a toleration is added", 2, 2, (*play).tolerate},
 		{"all clusters deselected, and taken back", 3, 3, (*play).takeBack},
 		{"placement replaced", 5, 5, (*play).replacePlacement},
+		{"placement replaced, which cannot be decided", 4, 4, (*play).replaceForeign},
 		{"add-on deleted by hand", 5, 5, (*play).deleteAddOn},
 		{"permission deleted by hand", 10, 10, (*play).deleteBinding},
 		{"credential deleted by hand", 10, 10, (*play).deleteCredential},
@@ -294,10 +295,16 @@ func (p *play) giveUpPlace() {
 // replacePlacement deletes a Placement and creates it again, as GitOps does when a field may not be changed.
 func (p *play) replacePlacement() {
 	addOn := p.addOn()
-	if kindOf(addOn) == counted { // another Placement may choose other clusters
-		addOn = addOnName(int(foreign))
+	if kindOf(addOn) == counted {
+		return // another Placement may choose other clusters
 	}
 	p.replacesPlacement(addOn, func() {})
+}
+
+// replaceForeign replaces the Placement of another scheduler, which cannot write its decisions for a while.
+func (p *play) replaceForeign() {
+	p.scheduler.refuseNext()
+	p.replacesPlacement(addOnName(int(foreign)), func() {})
 }
 
 // replacesPlacement does so and calls between after the deletion.

@@ -43,6 +43,8 @@ type scheduler struct {
 	// held is until when it does not run, and refused until when it cannot write the decisions of a new Placement.
 	held    time.Time
 	refused map[types.UID]time.Time
+	// refuses reports whether the decisions of the next new Placement are refused anyway.
+	refuses bool
 }
 
 // hold ends the scheduler for a while.
@@ -71,12 +73,20 @@ func (s *scheduler) mend() {
 	s.look()
 }
 
+// refuseNext has the decisions of the next new Placement refused.
+func (s *scheduler) refuseNext() {
+	s.mu.Lock()
+	s.refuses = true
+	s.mu.Unlock()
+}
+
 // isRefused reports whether it cannot write the decisions of a Placement. It draws that for one that it is about to
 // decide for the first time.
 func (s *scheduler) isRefused(placement *clusterv1beta1.Placement, isNew bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if isNew && len(placement.Status.Conditions) == 0 && s.random.IntN(2) == 0 {
+	if isNew && len(placement.Status.Conditions) == 0 && (s.refuses || s.random.IntN(4) == 0) {
+		s.refuses = false
 		most := time.Duration(s.random.Int64N(int64(refused)))
 		s.refused[placement.UID] = time.Now().Add(most)
 		s.options.Log.Info("the other scheduler cannot decide", "placement", placement.Name, "for", most)

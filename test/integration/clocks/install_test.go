@@ -294,7 +294,7 @@ func TestAHeldRemovalIsConfirmedOnceAndSurvivesARestart(t *testing.T) {
 	all := []int{0, 1, 2, 3, 4, 5, 6, 7}
 	assert.Equal(t, all, i.installed())
 	held := i.annotations()[names.AnnotationRemovalHeld]
-	assert.Contains(t, held, "4 of 8 clusters")
+	assert.Contains(t, held, "stopped selecting 4 clusters")
 	assert.Contains(t, <-i.events, "RemovalHeld")
 	_, value, _ := strings.Cut(held, names.AnnotationConfirmRemoval+"=")
 	value, _, _ = strings.Cut(value, " ")

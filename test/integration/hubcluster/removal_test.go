@@ -65,16 +65,16 @@ func TestLabelsThatManyClustersLoseUninstallNothingUntilSomebodyConfirms(t *test
 	expectSelected(t, "limit")
 	suite.Eventually(t, func() error {
 		held := annotation(names.AnnotationRemovalHeld)
-		return equal(true, strings.HasPrefix(held, "no placement selects 12 of 12 clusters"))
+		return equal(true, strings.HasPrefix(held, "placements stopped selecting 12 clusters"))
 	})
-	suite.Eventually(t, func() error { return told(t, "limit", "No placement selects 12 of 12 clusters") })
+	suite.Eventually(t, func() error { return told(t, "limit", "Placements stopped selecting 12 clusters") })
 	suite.Consistently(t, time.Second, func() error { return installed(t, "limit", all...) })
 
 	// One is selected again.
 	patch(t, getCluster(t, all[0]), `{"metadata":{"labels":{"limit":"yes"}}}`)
 	suite.Eventually(t, func() error {
 		held := annotation(names.AnnotationRemovalHeld)
-		return equal(true, strings.HasPrefix(held, "no placement selects 11 of 12 clusters"))
+		return equal(true, strings.HasPrefix(held, "placements stopped selecting 11 clusters"))
 	})
 	_, value, _ := strings.Cut(annotation(names.AnnotationRemovalHeld), names.AnnotationConfirmRemoval+"=")
 	value, _, _ = strings.Cut(value, " ")
