@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// clockPeriod is how long a clock that is wrong is believed to be so, and dueClockPeriod how long where the clock of the
-// agent says that a credential is due, and that of the hub does not. What stands before the hub may answer with a date of
-// its own for a while, and a credential lives for ten minutes at least.
+// clockPeriod is how long a clock that is wrong is believed to be so, and dueClockPeriod how long where the clock of
+// the agent says that a credential is due, and that of the hub does not. What stands before the hub may answer with a
+// date of its own for a while, and a credential lives for ten minutes at least.
 const clockPeriod, dueClockPeriod = 5 * time.Minute, 15 * time.Second
 
 func isOff(ahead time.Duration) bool { return ahead.Abs() >= time.Minute }

@@ -23,10 +23,10 @@ const (
 	livePage = 50
 )
 
-// ConfirmSets returns an error, which is a lost race, if the bindings of a namespace, or the sets that they bind, are not
-// those that live, usually the API server, has: a cache that lacks one for a moment has not seen an edit. Whoever edits
-// another set all the time holds up nothing. The role has no right to get a set, so each is listed by its name. Only
-// metadata are read.
+// ConfirmSets returns an error, which is a lost race, if the bindings of a namespace, or the sets that they bind, are
+// not those that live, usually the API server, has: a cache that lacks one for a moment has not seen an edit. Whoever
+// edits another set all the time holds up nothing. The role has no right to get a set, so each is listed by its name.
+// Only metadata are read.
 func ConfirmSets(
 	ctx context.Context, live client.Reader, namespace string, bindings []*clusterv1beta2.ManagedClusterSetBinding,
 	sets map[string]*clusterv1beta2.ManagedClusterSet,
@@ -51,7 +51,8 @@ func ConfirmSets(
 		if set, is := cached[name]; is {
 			one[name] = set
 		}
-		if err := c.all(ctx, "ManagedClusterSet", one, every, client.MatchingFields{metav1.ObjectNameField: name}); err != nil {
+		named := client.MatchingFields{metav1.ObjectNameField: name}
+		if err := c.all(ctx, "ManagedClusterSet", one, every, named); err != nil {
 			return err
 		}
 	}

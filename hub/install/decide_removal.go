@@ -302,7 +302,7 @@ func (f fleetFacts) stillConfirmed(done []string) string {
 }
 
 // guard decides which of the add-ons that are surely unselected are removed, and which are held. What was held stays so
-// while it cannot be removed anyway, whatever the reason. Where no more than that is held, it holds up no other removal.
+// while it cannot be removed anyway, whatever the reason. Where no more than that is held, other removals go on.
 func (f fleetFacts) guard(r *removals, sure, doubted []candidate) {
 	confirmed, heldBefore := f.members(f.state.Confirmed), f.members(f.state.Held)
 	counted := slices.DeleteFunc(slices.Clone(sure), func(c candidate) bool { return !f.counts(c) || confirmed(c) })
@@ -404,8 +404,8 @@ func (f fleetFacts) heldText(held []string) string {
 		shown = fmt.Sprintf("%s and %d more", shown, more)
 	}
 	// The text is the same whatever becomes of other clusters, and of what is known about these.
-	text := fmt.Sprintf("placements stopped selecting %d clusters, and no edit of a Placement, of the listed placements or "+
-		"of a ManagedClusterSet explains it: %s. The add-on stays there. To remove it from exactly these clusters, set "+
+	text := fmt.Sprintf("placements stopped selecting %d clusters, and no edit of a Placement, of the listed placements "+
+		"or of a ManagedClusterSet explains it: %s. The add-on stays there. To remove it from exactly these clusters, set "+
 		"annotation %s=%s on this ClusterManagementAddOn",
 		len(held), shown, names.AnnotationConfirmRemoval, nameOf(f.cma.GetUID(), held))
 	if given := f.cma.GetAnnotations()[names.AnnotationConfirmRemoval]; given != "" {

@@ -46,6 +46,28 @@ func notAccepted(c *candidate) {
 	c.managed.Spec.HubAcceptsClient = false
 }
 
+// settles plays two passes of the fleet, a few seconds apart.
+func (h *pagesHub) settles() {
+	for range 2 {
+		h.q.Add(ofFleet("hello"))
+		h.passes(10 * time.Second)
+	}
+}
+
+// withoutDecoding is a cache in which some clusters cannot be decoded.
+func (h *pagesHub) withoutDecoding(bad func(cluster string) bool) client.Client {
+	return interceptor.NewClient(h.WithWatch, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			err := c.Get(ctx, key, o, opts...)
+			if _, is := o.(*clusterv1.ManagedCluster); is && err == nil && bad(key.Name) {
+				decode.Mark(o, "a number is too large")
+				return decode.Check("ManagedCluster", o)
+			}
+			return err
+		},
+	})
+}
+
 // Thirty of 100 clusters are held. The network fails, so that all of them are unreachable for a while. Then they come back
 // ten by ten.
 func TestWhatIsHeldStaysSoWhileItsClustersAreAway(t *testing.T) {
@@ -157,15 +179,9 @@ func TestAClusterThatCannotBeJudgedHoldsUpNoOther(t *testing.T) {
 func TestWhatIsHeldStaysSoWhileItCannotBeDecoded(t *testing.T) {
 	h := newPagesHub(t, true, 0, func(*clusterv1beta1.Placement) {})
 	h.r.Limit = Limit{Percent: 25, Clusters: 1}
-	settles := func() {
-		for range 2 {
-			h.q.Add(ofFleet("hello"))
-			h.passes(10 * time.Second)
-		}
-	}
-	settles()
+	h.settles()
 	h.dropped("c1", "c2")
-	settles()
+	h.settles()
 	annotation := func() string {
 		var cma addonv1alpha1.ClusterManagementAddOn
 		require.NoError(t, h.Get(t.Context(), types.NamespacedName{Name: "hello"}, &cma))
@@ -174,22 +190,13 @@ func TestWhatIsHeldStaysSoWhileItCannotBeDecoded(t *testing.T) {
 	require.NotEmpty(t, annotation())
 	require.Empty(t, h.removed)
 	bad := map[string]bool{"c1": true, "c2": true}
-	h.r.Client = interceptor.NewClient(h.WithWatch, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			err := c.Get(ctx, key, o, opts...)
-			if _, is := o.(*clusterv1.ManagedCluster); is && err == nil && bad[key.Name] {
-				decode.Mark(o, "a number is too large")
-				return decode.Check("ManagedCluster", o)
-			}
-			return err
-		},
-	})
+	h.r.Client = h.withoutDecoding(func(cluster string) bool { return bad[cluster] })
 	before := annotation()
-	settles()
+	h.settles()
 	require.Empty(t, h.removed)
 	assert.Equal(t, before, annotation(), "what a person is asked to confirm is the same")
 	delete(bad, "c1")
-	settles()
+	h.settles()
 	assert.Empty(t, h.removed, "nobody confirmed anything")
 }
 
@@ -198,15 +205,9 @@ func TestWhatIsHeldStaysSoWhileItCannotBeDecoded(t *testing.T) {
 func TestWhatIsConfirmedStaysSoWhileItCannotBeDecoded(t *testing.T) {
 	h := newPagesHub(t, true, 0, func(*clusterv1beta1.Placement) {})
 	h.r.Limit = Limit{Percent: 25}
-	settles := func() {
-		for range 2 {
-			h.q.Add(ofFleet("hello"))
-			h.passes(10 * time.Second)
-		}
-	}
-	settles()
+	h.settles()
 	h.dropped("c1", "c2")
-	settles()
+	h.settles()
 	require.Empty(t, h.removed)
 	writes, bad, version := true, false, 0
 	h.r.Live = interceptor.NewClient(h.WithWatch, interceptor.Funcs{
@@ -219,26 +220,17 @@ func TestWhatIsConfirmedStaysSoWhileItCannotBeDecoded(t *testing.T) {
 			return err
 		},
 	})
-	h.r.Client = interceptor.NewClient(h.WithWatch, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			err := c.Get(ctx, key, o, opts...)
-			if _, is := o.(*clusterv1.ManagedCluster); is && err == nil && bad && key.Name == "c1" {
-				decode.Mark(o, "a number is too large")
-				return decode.Check("ManagedCluster", o)
-			}
-			return err
-		},
-	})
+	h.r.Client = h.withoutDecoding(func(cluster string) bool { return bad && cluster == "c1" })
 	var cma addonv1alpha1.ClusterManagementAddOn
 	require.NoError(t, h.Get(t.Context(), types.NamespacedName{Name: "hello"}, &cma))
 	cma.Annotations[names.AnnotationConfirmRemoval] = nameOf("cma", []string{"c1", "c2"})
 	require.NoError(t, h.Update(t.Context(), &cma))
-	settles()
+	h.settles()
 	require.Equal(t, []string{"c2"}, h.removed)
 	bad = true
-	settles()
+	h.settles()
 	bad, writes = false, false
-	settles()
+	h.settles()
 	assert.Equal(t, []string{"c2", "c1"}, h.removed, "a person confirmed it")
 }
 

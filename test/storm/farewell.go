@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -39,18 +38,16 @@ func (s *storm) uninstall(ctx context.Context) {
 // nothingOurs reports what is left that only the hub manager uses.
 func (s *storm) nothingOurs(ctx context.Context) error {
 	var left []string
-	for _, list := range []client.ObjectList{&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}} {
-		if err := s.hub.List(ctx, list); err != nil {
+	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding"} {
+		var all metav1.PartialObjectMetadataList
+		all.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind + "List"))
+		if err := s.hub.List(ctx, &all); err != nil {
 			return fmt.Errorf("listing what may be left of the hub manager: %w", err)
 		}
-		err := meta.EachListItem(list, func(o runtime.Object) error {
-			if name := o.(client.Object).GetName(); strings.HasPrefix(name, "open-cluster-management:spokelet-hub") {
-				left = append(left, fmt.Sprintf("%T %s", o, name))
+		for _, o := range all.Items {
+			if strings.HasPrefix(o.Name, "open-cluster-management:spokelet-hub") {
+				left = append(left, kind+" "+o.Name)
 			}
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("reading what may be left of the hub manager: %w", err)
 		}
 	}
 	if len(left) > 0 {

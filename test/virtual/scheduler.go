@@ -32,8 +32,8 @@ const (
 
 // scheduler plays another program that schedules Placements, as OCM does: it makes an empty page, writes its decisions,
 // does so with the next one, deletes those that are too many, and writes the status of the Placement in the end.
-// Between two of these requests it takes its time, or is ended for a while and begins again. Now and then what it writes
-// for a new Placement is refused when it has made the first page, as a quota or a webhook does.
+// Between two of these requests it takes its time, or is ended for a while and begins again. Now and then what it
+// writes for a new Placement is refused when it has made the first page, as a quota or a webhook does.
 type scheduler struct {
 	*World
 
