@@ -29,7 +29,7 @@ func (r *Reconciler) actFleet(ctx context.Context, f fleetFacts, p removals) rec
 	r.recordEvents(f, p)
 	err := r.remove(ctx, f, p)
 	outcome := reconcile.FromError(err).And(reconcile.DoneUntil(p.wake))
-	if p.unexplained && len(p.remove) > 0 {
+	if len(p.counted) > 0 {
 		outcome = outcome.And(reconcile.DoneUntil(f.now)) // The next pass records what was removed.
 	}
 	return outcome
@@ -64,7 +64,7 @@ func (r *Reconciler) remove(ctx context.Context, f fleetFacts, p removals) error
 			if err == nil {
 				err = client.IgnoreNotFound(r.AddOns.DeleteWireAddOn(ctx, c.addon))
 				// What is done counts, also where its answer is lost.
-				if p.unexplained && f.counts(c) && !isRefused(err) {
+				if p.counted.Has(c.cluster) && !isRefused(err) {
 					r.memory.remove(f.cma.GetName(), c.cluster, f.now)
 				}
 			}

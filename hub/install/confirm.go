@@ -48,7 +48,7 @@ func (r *Reconciler) confirm(ctx context.Context, f fleetFacts, p removals) erro
 			return err
 		}
 	}
-	if !f.explained() {
+	if !f.edited() {
 		return nil
 	}
 	for namespace, bindings := range f.bindings {

@@ -88,14 +88,16 @@ type fleetFacts struct {
 	bindings map[string][]*clusterv1beta2.ManagedClusterSetBinding
 	sets     map[string]*clusterv1beta2.ManagedClusterSet
 	state    removalState
-	limit    Limit
+	// held reports whether the removal from a cluster was held before this pass; set by decideRemovals.
+	held  func(candidate) bool
+	limit Limit
 }
 
 // removals is the decision about the removal of one add-on from clusters.
 type removals struct {
-	// remove are the add-ons to delete; unexplained reports whether they count for the limit.
-	remove      []candidate
-	unexplained bool
+	// remove are the add-ons to delete, and counted the clusters of those that count for the limit.
+	remove  []candidate
+	counted sets.Set[string]
 	// done are the clusters that need no further look.
 	done []string
 	// kept are the reasons why add-ons stay until something changes, without duplicates.
@@ -121,17 +123,6 @@ func (f fleetFacts) editedSince(back time.Time) bool {
 	}))
 }
 
-// explained reports whether an edit explains removals. It does not release what is held unless decisions changed after
-// it: whoever repairs a Placement does not confirm what it did before.
-func (f fleetFacts) explained() bool {
-	if !f.edited() {
-		return false
-	}
-	return !f.isHeld() || slices.ContainsFunc(f.placements, func(d *fleet.Decisions) bool {
-		return d.Decided.After(f.intentSince)
-	})
-}
-
 // unfit reports whether the decisions of a placement mean nothing now.
 func (f fleetFacts) unfit() bool {
 	return slices.ContainsFunc(f.placements, func(d *fleet.Decisions) bool { return d.Unfit != nil })
@@ -144,6 +135,8 @@ func decideRemovals(f fleetFacts) removals {
 	r := removals{}
 	var sure, doubted []candidate
 	unknown, held := false, f.members(f.state.Held)
+	// An earlier version did not note which clusters were held.
+	f.held = func(c candidate) bool { return held(c) || (f.isHeld() && f.state.Held == "") }
 	for _, c := range f.candidates {
 		wake, done, err := f.judge(c)
 		why := f.unknown(c.cluster)
@@ -162,8 +155,7 @@ func decideRemovals(f fleetFacts) removals {
 		default:
 			r.wake = reconcile.Earliest(r.wake, wake)
 		}
-		// An earlier version did not note which clusters were held.
-		if f.counts(c) && (held(c) || (f.isHeld() && f.state.Held == "")) {
+		if f.counts(c) && f.held(c) {
 			doubted = append(doubted, c)
 		}
 	}
@@ -201,13 +193,11 @@ func decideRemovals(f fleetFacts) removals {
 // a decision: a process that ends meanwhile records nothing. It is nil while they are few.
 func (f fleetFacts) recentAfter(r removals) map[string]int {
 	recent := maps.Clone(f.recent)
-	for _, c := range r.remove {
-		if r.unexplained && f.counts(c) {
-			if recent == nil {
-				recent = map[string]int{}
-			}
-			recent[minuteOf(f.now)]++
+	if n := len(r.counted); n > 0 {
+		if recent == nil {
+			recent = map[string]int{}
 		}
+		recent[minuteOf(f.now)] += n
 	}
 	if sum(recent) <= f.limit.Clusters {
 		return nil
@@ -285,9 +275,10 @@ func (f fleetFacts) holds(c candidate, u fleet.Undecided) bool {
 }
 
 // counts reports whether the removal from a cluster counts for the limit: an edit explains what it drops, and one whose
-// removals do not come to an end explains no later ones.
+// removals do not come to an end explains no later ones. An edit explains nothing that was held before: whoever repairs a
+// Placement does not confirm what it did, and what follows may be the work of others.
 func (f fleetFacts) counts(c candidate) bool {
-	return c.counts() && (!f.explained() || c.absence.noted.After(f.intentSince.Add(removalPeriod)))
+	return c.counts() && (!f.edited() || f.held(c) || c.absence.noted.After(f.intentSince.Add(removalPeriod)))
 }
 
 // stillConfirmed returns the confirmed clusters that are not done.
@@ -304,16 +295,16 @@ func (f fleetFacts) stillConfirmed(done []string) string {
 // guard decides which of the add-ons that are surely unselected are removed, and which are held. What was held stays so
 // while it cannot be removed anyway, whatever the reason. Where no more than that is held, other removals go on.
 func (f fleetFacts) guard(r *removals, sure, doubted []candidate) {
-	confirmed, heldBefore := f.members(f.state.Confirmed), f.members(f.state.Held)
+	confirmed := f.members(f.state.Confirmed)
 	counted := slices.DeleteFunc(slices.Clone(sure), func(c candidate) bool { return !f.counts(c) || confirmed(c) })
 	doubted = slices.DeleteFunc(slices.Clone(doubted), confirmed)
 	r.remove = sure
 	if f.limit.Percent == 0 || len(counted)+len(doubted) == 0 {
 		return
 	}
-	r.unexplained = len(counted) > 0
+	r.counted = sets.New(clustersOf(counted)...)
 	exceeded := f.limit.exceeded(sum(f.recent)+len(counted), f.size+sum(f.recent))
-	fresh := f.state.Held != "" && !slices.ContainsFunc(counted, heldBefore)
+	fresh := f.state.Held != "" && !slices.ContainsFunc(counted, f.held)
 	held := slices.Concat(counted, doubted)
 	switch {
 	case !exceeded && !f.isHeld():
@@ -324,13 +315,13 @@ func (f fleetFacts) guard(r *removals, sure, doubted []candidate) {
 	all := clustersOf(held)
 	slices.Sort(all)
 	if len(all) > 0 && f.cma.GetAnnotations()[names.AnnotationConfirmRemoval] == nameOf(f.cma.GetUID(), all) {
-		r.confirmed, r.unexplained = true, false
+		r.confirmed, r.counted = true, nil
 		return
 	}
 	r.held = all
 	isHeld := sets.New(all...)
 	r.remove = slices.DeleteFunc(slices.Clone(sure), func(c candidate) bool { return isHeld.Has(c.cluster) })
-	r.unexplained = r.unexplained && len(held) == len(doubted)
+	r.counted = r.counted.Difference(isHeld)
 }
 
 // settle takes over an edit when all that follows from it is done.
