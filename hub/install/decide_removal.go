@@ -275,8 +275,8 @@ func (f fleetFacts) holds(c candidate, u fleet.Undecided) bool {
 }
 
 // counts reports whether the removal from a cluster counts for the limit: an edit explains what it drops, and one whose
-// removals do not come to an end explains no later ones. An edit explains nothing that was held before: whoever repairs a
-// Placement does not confirm what it did, and what follows may be the work of others.
+// removals do not come to an end explains no later ones. An edit explains nothing that was held before: whoever repairs
+// a Placement does not confirm what it did, and what follows may be the work of others.
 func (f fleetFacts) counts(c candidate) bool {
 	return c.counts() && (!f.edited() || f.held(c) || c.absence.noted.After(f.intentSince.Add(removalPeriod)))
 }
