@@ -114,11 +114,9 @@ func (p *Passes) Doubt(key types.NamespacedName, unknown map[string]bool) {
 	p.change(key, func(of *passes) {
 		of.next = unknown
 		if len(of.unknown) > 0 {
-			unknown = maps.Clone(unknown)
-			if unknown == nil {
-				unknown = map[string]bool{}
-			}
-			maps.Copy(unknown, of.unknown)
+			all := maps.Clone(of.unknown)
+			maps.Copy(all, unknown)
+			unknown = all
 		}
 		of.unknown = unknown
 	})

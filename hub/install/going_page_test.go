@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -36,6 +37,21 @@ type pagesHub struct {
 	q             workqueue.TypedRateLimitingInterface[ctrlreconcile.Request]
 	clock         *ticking
 	made, removed []string
+}
+
+// writing is the API server while the agent of c1 writes its ManagedCluster all the time.
+func (h *pagesHub) writing(writes func() bool) client.WithWatch {
+	version := 0
+	return interceptor.NewClient(h.WithWatch, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			err := c.Get(ctx, key, o, opts...)
+			if _, is := o.(*clusterv1.ManagedCluster); is && key.Name == "c1" && writes() {
+				version++
+				o.SetResourceVersion(fmt.Sprint("changed-", version))
+			}
+			return err
+		},
+	})
 }
 
 func newPagesHub(t *testing.T, own bool, age time.Duration, change func(*clusterv1beta1.Placement)) *pagesHub {

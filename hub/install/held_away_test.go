@@ -2,7 +2,6 @@ package install
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -209,17 +208,8 @@ func TestWhatIsConfirmedStaysSoWhileItCannotBeDecoded(t *testing.T) {
 	h.dropped("c1", "c2")
 	h.settles()
 	require.Empty(t, h.removed)
-	writes, bad, version := true, false, 0
-	h.r.Live = interceptor.NewClient(h.WithWatch, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			err := c.Get(ctx, key, o, opts...)
-			if _, is := o.(*clusterv1.ManagedCluster); is && key.Name == "c1" && writes {
-				version++
-				o.SetResourceVersion(fmt.Sprint("changed-", version))
-			}
-			return err
-		},
-	})
+	writes, bad := true, false
+	h.r.Live = h.writing(func() bool { return writes })
 	h.r.Client = h.withoutDecoding(func(cluster string) bool { return bad && cluster == "c1" })
 	var cma addonv1alpha1.ClusterManagementAddOn
 	require.NoError(t, h.Get(t.Context(), types.NamespacedName{Name: "hello"}, &cma))

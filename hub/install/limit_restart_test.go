@@ -2,7 +2,6 @@ package install
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,17 +29,7 @@ func TestAnEditOfYesterdayExplainsNoRemovalOfTodayAfterARestart(t *testing.T) {
 			h.passes(time.Second)
 			h.q.Add(ofFleet("hello")) // the event of the annotation that it wrote
 			h.passes(time.Second)
-			version := 0
-			live := interceptor.NewClient(h.WithWatch, interceptor.Funcs{
-				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-					err := c.Get(ctx, key, o, opts...)
-					if _, is := o.(*clusterv1.ManagedCluster); is && key.Name == "c1" {
-						version++
-						o.SetResourceVersion(fmt.Sprint("changed-", version))
-					}
-					return err
-				},
-			})
+			live := h.writing(func() bool { return true })
 			h.r.Live = live
 			binding := &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b"}}
 			require.NoError(t, h.Create(t.Context(), binding)) // an edit

@@ -1,19 +1,14 @@
 package install
 
 import (
-	"context"
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 // An edit drops c1, whose agent writes the status of its ManagedCluster all the time, so that the removal is never
@@ -32,17 +27,7 @@ func TestAnEditOfYesterdayExplainsNoRemovalOfToday(t *testing.T) {
 			h.passes(time.Minute)
 			h.q.Add(ofFleet("hello")) // the event of the annotation that it wrote
 			h.passes(time.Minute)
-			version := 0
-			h.r.Live = interceptor.NewClient(h.WithWatch, interceptor.Funcs{
-				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-					err := c.Get(ctx, key, o, opts...)
-					if _, is := o.(*clusterv1.ManagedCluster); is && key.Name == "c1" && changes {
-						version++
-						o.SetResourceVersion(fmt.Sprint("changed-", version))
-					}
-					return err
-				},
-			})
+			h.r.Live = h.writing(func() bool { return changes })
 			binding := &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b"}}
 			require.NoError(t, h.Create(t.Context(), binding)) // an edit
 			h.q.Add(ofFleet("hello"))
