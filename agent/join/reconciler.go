@@ -88,7 +88,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	plan := decide(pass.facts, ready, answer.Plan)
 	actErr := r.act(ctx, pass, plan, answer)
 	publishErr := r.publish(ctx, csr.WithClockNote(conclude(answer.Plan, actErr), pass.ahead), pass.facts.Now)
-	outcome := reconcile.DoneUntil(reconcile.Earliest(answer.Wake, csr.LookAtClock(pass.ahead, pass.facts.Now, answer.Wake)))
+	look := csr.LookAtClock(pass.ahead, pass.facts.Now, answer.Wake)
+	outcome := reconcile.DoneUntil(reconcile.Earliest(answer.Wake, look))
 	for _, err := range []error{clusterErr, askErr, actErr, publishErr} {
 		outcome = outcome.And(reconcile.RetryBy(ctx, err, deadline(answer)))
 	}
