@@ -38,9 +38,8 @@ type Decisions struct {
 	// Groups are the selected clusters with their decision groups, and Names are they in order.
 	Groups map[string]Group
 	Names  []string
-	// Decided is when this process saw that other clusters or groups were decided, zero if it did not, and Written when a
-	// PlacementDecision was last written, by the clock of the API server.
-	Decided, Written time.Time
+	// Written is when a PlacementDecision was last written, by the clock of the API server.
+	Written time.Time
 	// Own reports whether our own placement decided, and all of it is there.
 	Own bool
 	// Incomplete is why a cluster that the PlacementDecisions do not name may be selected; nil when they are complete.
@@ -53,9 +52,8 @@ type Decisions struct {
 	// certain.
 	DoubtedSince time.Time
 
-	// state identifies the present state of Placement and PlacementDecisions, said what the Placement says about it, and
-	// content what is decided.
-	state, said, content string
+	// state identifies the present state of Placement and PlacementDecisions, and said what the Placement says about it.
+	state, said string
 	// since is when this process first saw state, and scoped, for our own placement, what people decide about it, which
 	// scope identifies. dropped is when it first saw that our own placement does not select a cluster any more; of those
 	// that it dropped a minute ago, nothing is remembered.
@@ -88,10 +86,8 @@ func NewDecisions(
 	if own {
 		pages = slices.DeleteFunc(pages, IsOver)
 	}
-	content := contentOf(pages)
 	state, said := versionOf(placement, pages), ""
 	if placement != nil {
-		content = string(placement.UID) + " " + content
 		state = fmt.Sprintf("%s@%d %t %s", state, placement.Generation, isScheduledByOthers(placement),
 			placement.Annotations[names.AnnotationSetBindings])
 		for _, c := range placement.Status.Conditions {
@@ -103,16 +99,9 @@ func NewDecisions(
 		return before
 	}
 	d := &Decisions{
-		Key: key, Placement: placement, state: state, said: said, content: content, period: FailoverPeriod,
+		Key: key, Placement: placement, state: state, said: said, period: FailoverPeriod,
 		Groups: map[string]Group{}, Written: written,
 		moved: fmt.Errorf("the decisions of placement %s were changed a moment ago", key),
-	}
-	switch {
-	case before == nil: // A first look is no decision.
-	case before.content == content:
-		d.Decided = before.Decided
-	default:
-		d.Decided = now
 	}
 	for _, page := range pages {
 		of := groupOf(page)

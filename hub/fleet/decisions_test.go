@@ -219,13 +219,6 @@ func TestDecisionsAreAsOldAsTheirContent(t *testing.T) {
 	s.placement.Generation++
 	edited := next(noon())
 	assert.Equal(t, noon(), edited.since)
-	assert.Equal(t, first.Decided, edited.Decided, "nobody decided since the edit")
-	s.pages[0].ResourceVersion = "2"
-	assert.Zero(t, next(noon()).Decided, "a page that was touched, and a first look, are no decisions")
-	s.placement.Status.NumberOfSelectedClusters++
-	assert.Zero(t, next(noon()).Decided, "nor is a status")
-	s.pages[0].Status.Decisions = append(s.pages[0].Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: "c"})
-	assert.Equal(t, noon(), next(noon()).Decided)
 	assert.True(t, first.Selects("a"))
 	assert.False(t, first.Selects("b"))
 	assert.Equal(t, Group{Index: 0}, first.Groups["a"])

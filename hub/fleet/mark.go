@@ -22,6 +22,12 @@ func Mark(generation int64, pages []*clusterv1beta1.PlacementDecision) metav1.Co
 	}
 }
 
+// IsDecided reports whether PlacementDecisions are those of which our placement said last that it decided them.
+func IsDecided(placement *clusterv1beta1.Placement, pages []*clusterv1beta1.PlacementDecision) bool {
+	mark := markOf(placement)
+	return mark != nil && mark.Message == contentOf(pages)
+}
+
 // contentOf identifies what PlacementDecisions say: their names, their decision groups, and their clusters.
 func contentOf(pages []*clusterv1beta1.PlacementDecision) string {
 	h, clusters := sha256.New(), 0

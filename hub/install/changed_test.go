@@ -151,6 +151,7 @@ func largeHub(addons, clusters int) (*hub, *Reconciler, *clocktesting.FakePassiv
 	placement := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p"}}
 	placement.Status.NumberOfSelectedClusters = int32(clusters)
 	h.put(placement)
+	h.put(bindingOf("global"))
 	for a := range addons {
 		cma := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("a%02d", a), UID: "u"}}
 		cma.Spec.InstallStrategy.Type = addonv1alpha1.AddonInstallStrategyPlacements

@@ -20,7 +20,7 @@ func TestAnAgentKeepsNoAddOnByTheTimeOfACondition(t *testing.T) {
 		t.Run("writes "+kind, func(t *testing.T) {
 			var m memory
 			m.begin("hello")
-			m.note("hello", "c000", true, noon())
+			m.drop("hello", "c000", keyOf("p"), true, noon())
 			cluster := crowd(1).candidates[0].managed
 			since := func(kind string, at time.Time) {
 				c := metav1.Condition{Type: kind, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(at)}
@@ -39,8 +39,8 @@ func TestAnAgentKeepsNoAddOnByTheTimeOfACondition(t *testing.T) {
 					m.see(was, cluster.DeepCopy(), now)
 				}
 				f := crowd(1, func(f *fleetFacts) {
-					f.now, f.intentSince = now, noon().Add(-time.Minute)
-					f.state.Intent = "2:before"
+					f.now, f.intents = now, intended("now", noon().Add(-time.Minute))
+					f.state.Intents = intents("before")
 					d := decided("p").but(func(s *scene) {
 						s.since, s.own = noon().Add(-time.Hour), true
 						s.placement.Status.Conditions = append(s.placement.Status.Conditions, fleet.Mark(1, s.pages))

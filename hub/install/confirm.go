@@ -48,7 +48,7 @@ func (r *Reconciler) confirm(ctx context.Context, f fleetFacts, p removals) erro
 			return err
 		}
 	}
-	if !f.edited() {
+	if !f.anyEdited() && !p.scoped {
 		return nil
 	}
 	for namespace, bindings := range f.bindings {
@@ -84,7 +84,8 @@ func (r *Reconciler) still(ctx context.Context, f fleetFacts) error {
 // looked returns an error if our placement has not looked at a change of the cluster from which an add-on is removed,
 // or of what concerns all of them, or was not even told, or cannot tell any more whether it selects the cluster.
 func (r *Reconciler) looked(f fleetFacts, c candidate) error {
-	for _, d := range f.placements {
+	placements, _ := f.concerned(c)
+	for _, d := range placements {
 		undecided, is := r.Placements.Passes.UndecidedAbout(d.Key, c.cluster)
 		if d.Own && ((is && f.holds(c, undecided)) || !r.Placements.Passes.Saw(c.managed) ||
 			r.Placements.Passes.Unknown(d.Key)[c.cluster]) {

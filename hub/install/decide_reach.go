@@ -30,6 +30,10 @@ type absence struct {
 	noted time.Time
 	// available is since when the cluster is available, by the clock of the hub; see memory.availableSince.
 	available time.Time
+	// by are the keys of the Placements that this process saw drop the cluster, separated by spaces; unseen reports
+	// whether it was unselected before.
+	by     string
+	unseen bool
 	// dropped reports whether the decisions dropped the cluster while it was available.
 	dropped bool
 	// away reports whether the cluster was seen unavailable, and back is when it was first seen available after that.

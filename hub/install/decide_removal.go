@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/fleet"
+	"github.com/spokelet/spokelet/internal/clustersets"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -81,13 +83,16 @@ type fleetFacts struct {
 	size int
 	// recent is from how many clusters it was removed lately without an edit that explains it, by minute.
 	recent map[string]int
-	// intent identifies what people decide about placements, and intentSince is since when it is known.
-	intent      string
-	intentSince time.Time
-	// bindings are those of the namespaces of the placements, and sets all ManagedClusterSets; the intent has both.
+	// intents are what people decide about each placement, by its key, and by wholeList which are listed.
+	intents map[string]intent
+	// bindings are those of the namespaces of the placements, and sets all ManagedClusterSets; the intents have both.
+	// inSets are the clusters that follow from them, by namespace, where that is known.
 	bindings map[string][]*clusterv1beta2.ManagedClusterSetBinding
 	sets     map[string]*clusterv1beta2.ManagedClusterSet
-	state    removalState
+	inSets   map[string]clustersets.Members
+	// earlier is what is known of those that are gone or going, from when they were there.
+	earlier map[types.NamespacedName]earlier
+	state   removalState
 	// held reports whether the removal from a cluster was held before this pass; set by decideRemovals.
 	held  func(candidate) bool
 	limit Limit
@@ -95,6 +100,8 @@ type fleetFacts struct {
 
 // removals is the decision about the removal of one add-on from clusters.
 type removals struct {
+	// scoped reports whether a Placement does not matter for a removal, as the sets of its namespace lack the cluster.
+	scoped bool
 	// remove are the add-ons to delete, and counted the clusters of those that count for the limit.
 	remove  []candidate
 	counted sets.Set[string]
@@ -112,20 +119,20 @@ type removals struct {
 	wake time.Time
 }
 
-// edited reports whether people changed what they decide about placements, and all that follows from it is not done.
-func (f fleetFacts) edited() bool { return f.state.Intent != "" && f.state.Intent != f.intent }
-
-// editedSince reports whether people changed that, or edited a Placement that another program schedules after a cluster
-// came back. The latter counts where no limit lets us record what people decide.
-func (f fleetFacts) editedSince(back time.Time) bool {
-	return f.edited() || (f.limit.Percent == 0 && slices.ContainsFunc(f.placements, func(d *fleet.Decisions) bool {
-		return !d.Own && d.Placement != nil && fleet.LastEdited(d.Placement).After(back)
-	}))
+// editedSince reports whether an edit explains why a cluster is unselected, or people edited a Placement that another
+// program schedules after the cluster came back. The latter counts where no limit lets us record what people decide.
+func (f fleetFacts) editedSince(c candidate, placements []*fleet.Decisions) bool {
+	return f.explained(c, func(intent) bool { return true }) ||
+		(f.limit.Percent == 0 && slices.ContainsFunc(placements, func(d *fleet.Decisions) bool {
+			return !d.Own && d.Placement != nil && fleet.LastEdited(d.Placement).After(c.absence.available)
+		}))
 }
 
-// unfit reports whether the decisions of a placement mean nothing now.
-func (f fleetFacts) unfit() bool {
-	return slices.ContainsFunc(f.placements, func(d *fleet.Decisions) bool { return d.Unfit != nil })
+// unfit reports whether the decisions of a placement mean nothing now, or with wholeList those of any.
+func (f fleetFacts) unfit(key string) bool {
+	return slices.ContainsFunc(f.placements, func(d *fleet.Decisions) bool {
+		return d.Unfit != nil && (key == wholeList || d.Key.String() == key)
+	})
 }
 
 func (f fleetFacts) isHeld() bool { return f.cma.GetAnnotations()[names.AnnotationRemovalHeld] != "" }
@@ -148,7 +155,8 @@ func decideRemovals(f fleetFacts) removals {
 		case why != nil:
 			r.kept, unknown = append(r.kept, why.Error()), true
 		case err == nil:
-			sure = append(sure, c)
+			concerned, _ := f.concerned(c)
+			sure, r.scoped = append(sure, c), r.scoped || len(concerned) < len(f.placements)
 			continue
 		case wake.IsZero():
 			r.kept = append(r.kept, err.Error())
@@ -159,10 +167,10 @@ func decideRemovals(f fleetFacts) removals {
 			doubted = append(doubted, c)
 		}
 	}
-	for _, undecided := range f.undecided {
+	for key, undecided := range f.undecided {
 		since := undecided.Since
 		if since.IsZero() {
-			since = f.intentSince // This process has not decided at all.
+			since = f.intents[key.String()].since // This process has not decided at all.
 		}
 		if len(f.candidates) > len(r.done) && f.now.Sub(since) > fleet.FailoverPeriod {
 			r.kept = append(r.kept, undecided.Why.Error()+", which does not come to an end")
@@ -171,7 +179,7 @@ func decideRemovals(f fleetFacts) removals {
 	slices.Sort(r.kept)
 	r.kept = slices.Compact(r.kept)
 	left := len(f.candidates) > len(r.done)
-	waits := !r.wake.IsZero() || len(sure) > 0 || len(doubted) > 0 || (left && f.unfit())
+	waits := !r.wake.IsZero() || len(sure) > 0 || len(doubted) > 0 || (left && f.unfit(wholeList))
 	f.guard(&r, sure, doubted)
 	state := f.state
 	state.Recent = f.recentAfter(r)
@@ -249,22 +257,36 @@ func (f fleetFacts) judge(c candidate) (wake time.Time, done bool, why error) {
 	if wake, why := admitted(c, f.now); why != nil {
 		return wake, false, why
 	}
-	for _, d := range f.placements {
+	placements, fewer := f.concerned(c)
+	wake, why = f.decided(c, placements)
+	if at, err := f.settled(c); err != nil {
+		wake, why = reconcile.Earliest(wake, at), cmp.Or(why, err)
+	}
+	if why != nil {
+		return reconcile.Earliest(wake, fewer), false, why
+	}
+	created := c.addon.GetCreationTimestamp().Time
+	if len(f.placements) > 0 && len(placements) == 0 {
+		return time.Time{}, false, nil // It is not why the cluster is unselected that it is away.
+	}
+	wake, why = reachable(c.managed, c.absence, created, placements, f.editedSince(c, placements), f.now)
+	return wake, false, why
+}
+
+// decided returns why some Placements, which concern a cluster, may select it, and the instant to check again, zero when
+// an event starts the next pass.
+func (f fleetFacts) decided(c candidate, placements []*fleet.Decisions) (wake time.Time, why error) {
+	for _, d := range placements {
 		at, err := d.Unselected(c.cluster, f.now)
 		if undecided, is := f.undecided[d.Key]; err == nil && is && f.holds(c, undecided) {
 			at, err = f.now.Add(decidedPeriod), undecided.Why
 		}
 		if err != nil && at.IsZero() {
-			return time.Time{}, false, err
+			return time.Time{}, err
 		}
 		wake, why = reconcile.Earliest(wake, at), errors.Join(why, err)
 	}
-	if why != nil {
-		return wake, false, why
-	}
-	created := c.addon.GetCreationTimestamp().Time
-	wake, why = reachable(c.managed, c.absence, created, f.placements, f.editedSince(c.absence.available), f.now)
-	return wake, false, why
+	return wake, why
 }
 
 // holds reports whether a Placement that is being decided holds the removal from a cluster: passes fail, or none has
@@ -278,7 +300,9 @@ func (f fleetFacts) holds(c candidate, u fleet.Undecided) bool {
 // removals do not come to an end explains no later ones. An edit explains nothing that was held before: whoever repairs
 // a Placement does not confirm what it did, and what follows may be the work of others.
 func (f fleetFacts) counts(c candidate) bool {
-	return c.counts() && (!f.edited() || f.held(c) || c.absence.noted.After(f.intentSince.Add(removalPeriod)))
+	return c.counts() && (f.held(c) || !f.explained(c, func(edited intent) bool {
+		return !c.absence.noted.After(edited.since.Add(removalPeriod))
+	}))
 }
 
 // stillConfirmed returns the confirmed clusters that are not done.
@@ -322,51 +346,6 @@ func (f fleetFacts) guard(r *removals, sure, doubted []candidate) {
 	isHeld := sets.New(all...)
 	r.remove = slices.DeleteFunc(slices.Clone(sure), func(c candidate) bool { return isHeld.Has(c.cluster) })
 	r.counted = r.counted.Difference(isHeld)
-}
-
-// settle takes over an edit when all that follows from it is done.
-func (f fleetFacts) settle(r *removals, state *removalState, waits bool) {
-	if f.limit.Percent == 0 {
-		*state = removalState{}
-		return
-	}
-	if state.Intent == "" {
-		state.Intent = f.intent
-	}
-	if !f.edited() {
-		f.takeBack(r, state)
-		return
-	}
-	state.Edit, state.EditSince = "", 0
-	until := f.intentSince.Add(removalPeriod)
-	if f.now.Before(until) || waits || f.unfit() {
-		state.Edit, state.EditSince = f.intent, f.intentSince.Unix()
-	}
-	switch {
-	case f.now.Before(until):
-		r.wake = reconcile.Earliest(r.wake, until)
-	case !waits && !f.unfit():
-		state.Intent = f.intent
-	default: // No event need come when that changes: it is the business of a pass only while something is unselected.
-		r.wake = reconcile.Earliest(r.wake, f.now.Add(removalPeriod))
-	}
-}
-
-// takeBack forgets an edit that was taken back, so that the same is an edit again when it is made later. A cache that
-// lacks an edit for a moment makes it no edit of now.
-func (f fleetFacts) takeBack(r *removals, state *removalState) {
-	if state.Edit == "" {
-		return
-	}
-	until := f.intentSince.Add(removalPeriod)
-	if edit := time.Unix(state.EditSince, 0); edit.After(f.intentSince) {
-		until = edit.Add(removalPeriod)
-	}
-	if f.now.Before(until) {
-		r.wake = reconcile.Earliest(r.wake, until)
-		return
-	}
-	state.Edit, state.EditSince = "", 0
 }
 
 // annotate returns the annotations of the ClusterManagementAddOn. While it is uncertain what is unselected, what is

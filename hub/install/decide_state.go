@@ -3,34 +3,25 @@ package install
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
-	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
-	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
-	"github.com/spokelet/spokelet/hub/fleet"
-	"github.com/spokelet/spokelet/internal/clustersets"
 	"github.com/spokelet/spokelet/internal/confirmation"
-	"github.com/spokelet/spokelet/internal/names"
 )
 
 // removalState is the value of annotation removal-state: what must be known after a restart.
 type removalState struct {
-	// Intent identifies what people had decided about placements when all that followed from it was done. A difference is
-	// an edit, which explains removals.
-	Intent string `json:"intent,omitempty"`
-	// Edit identifies an edit that is not done, and EditSince is since when it is known, in seconds: a process that starts
-	// does not take it for one of now.
-	Edit      string `json:"edit,omitempty"`
-	EditSince int64  `json:"editSince,omitempty"`
+	// Intents identifies what people had decided about each listed Placement when all that followed from it was done, by
+	// its key, and by wholeList which are listed. A difference is an edit, which explains the removals that it makes.
+	Intents map[string]string `json:"intents,omitempty"`
+	// Edits are the edits that are not done.
+	Edits map[string]edit `json:"edits,omitempty"`
 	// Recent is from how many clusters the add-on was removed lately without such an edit, by minute. It is left out while
 	// these are few.
 	Recent map[string]int `json:"recent,omitempty"`
@@ -40,6 +31,12 @@ type removalState struct {
 	Held string `json:"held,omitempty"`
 }
 
+// edit is an edit that is known since an instant, in seconds: a process that starts does not take it for one of now.
+type edit struct {
+	To    string `json:"to"`
+	Since int64  `json:"since"`
+}
+
 // parseState reads the annotation; what is not valid counts as absent. An intent of another format is unknown, so that
 // an upgrade is not an edit.
 func parseState(raw string) removalState {
@@ -47,9 +44,7 @@ func parseState(raw string) removalState {
 	if json.Unmarshal([]byte(raw), &s) != nil {
 		return removalState{}
 	}
-	if !strings.HasPrefix(s.Intent, intentFormat) {
-		s.Intent = ""
-	}
+	maps.DeleteFunc(s.Intents, func(_, intent string) bool { return !strings.HasPrefix(intent, intentFormat) })
 	return s
 }
 
@@ -123,43 +118,4 @@ func sum(counts map[string]int) int {
 		total += n
 	}
 	return total
-}
-
-// intentOf identifies what people decide about placements: which are listed, their specs, and the sets of clusters that
-// are bound to their namespaces. Bindings are in the order of their names.
-func intentOf(
-	listed []types.NamespacedName, placements []*fleet.Decisions, bindings []*clusterv1beta2.ManagedClusterSetBinding,
-	bound map[string]*clusterv1beta2.ManagedClusterSet,
-) string {
-	h := sha256.New()
-	for i, key := range listed {
-		fmt.Fprintf(h, "placement %s %s\n", key, specOf(placements[i].Placement))
-	}
-	for _, b := range bindings {
-		fmt.Fprintf(h, "binding %s/%s %s %d %t\n", b.Namespace, b.Name, b.UID, b.Generation, b.DeletionTimestamp.IsZero())
-		writeSet(h, b.Spec.ClusterSet, bound[b.Spec.ClusterSet])
-	}
-	const length = 8
-	return intentFormat + hex.EncodeToString(h.Sum(nil)[:length])
-}
-
-// intentFormat begins what identifies an intent.
-const intentFormat = "2:"
-
-// writeSet writes what people decide about a set. The hub manager keeps some itself, which have the same clusters
-// without an object.
-func writeSet(w io.Writer, name string, set *clusterv1beta2.ManagedClusterSet) {
-	if _, kept := clustersets.Kept(name, set); kept || set == nil {
-		fmt.Fprintf(w, "set %s is absent\n", name)
-		return
-	}
-	fmt.Fprintf(w, "set %s %s %d\n", name, set.UID, set.Generation)
-}
-
-// specOf identifies the spec of a Placement, with the annotation by which a person lets clusters without a binding go.
-func specOf(placement *clusterv1beta1.Placement) string {
-	if placement == nil {
-		return "is absent"
-	}
-	return fmt.Sprintf("%s %d %s", placement.UID, placement.Generation, placement.Annotations[names.AnnotationSetBindings])
 }

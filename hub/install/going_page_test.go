@@ -54,6 +54,13 @@ func (h *pagesHub) writing(writes func() bool) client.WithWatch {
 	})
 }
 
+// bindingOf binds a set to namespace ns.
+func bindingOf(set string) *clusterv1beta2.ManagedClusterSetBinding {
+	binding := &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: set}}
+	binding.Spec.ClusterSet = set
+	return binding
+}
+
 func newPagesHub(t *testing.T, own bool, age time.Duration, change func(*clusterv1beta1.Placement)) *pagesHub {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -81,7 +88,7 @@ func newPagesHub(t *testing.T, own bool, age time.Duration, change func(*cluster
 		placement.Status.Conditions = []metav1.Condition{fleet.Mark(2, pages)}
 	}
 	change(placement)
-	objects := []client.Object{cma, pages[0], pages[1], placement}
+	objects := []client.Object{cma, pages[0], pages[1], placement, bindingOf("global")}
 	for _, name := range []string{"c1", "c2"} {
 		managed := clusterThat(metav1.ConditionTrue, noon().Add(-time.Hour))
 		managed.Name, managed.Spec.HubAcceptsClient = name, true

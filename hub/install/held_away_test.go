@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -88,7 +89,9 @@ func TestWhatIsHeldStaysSoWhileItsClustersAreAway(t *testing.T) {
 func TestAnEditAfterAnOutageReleasesNothing(t *testing.T) {
 	held := decideRemovals(crowd(30))
 	gone := decideRemovals(crowd(30, between(0, 30, silentCluster), after(held)))
-	edited := func(f *fleetFacts) { f.state.Intent, f.intentSince = "2:before", noon().Add(-time.Minute) }
+	edited := func(f *fleetFacts) {
+		f.state.Intents, f.intents = intents("before"), intended("now", noon().Add(-time.Minute))
+	}
 	back := decideRemovals(crowd(30, edited, after(gone)))
 	assert.Empty(t, back.remove, "an edit without another decision releases nothing that is held")
 }
@@ -129,7 +132,9 @@ func TestWhatIsHeldIsKnownAfterAPassThatWaits(t *testing.T) {
 	r := decideRemovals(crowd(30, unjudged(30), after(started)))
 	assert.Equal(t, held.annotations[names.AnnotationRemovalHeld], r.annotations[names.AnnotationRemovalHeld],
 		"what is held stays so, with the same clusters to confirm")
-	edited := func(f *fleetFacts) { f.state.Intent, f.intentSince = "2:before", noon().Add(-time.Minute) }
+	edited := func(f *fleetFacts) {
+		f.state.Intents, f.intents = intents("before"), intended("now", noon().Add(-time.Minute))
+	}
 	assert.Empty(t, decideRemovals(crowd(30, edited, after(r))).remove, "an edit without another decision confirms nothing")
 }
 
@@ -139,7 +144,7 @@ func TestAConfirmationOfOneClusterIsNoneOfThirty(t *testing.T) {
 	held := decideRemovals(crowd(30))
 	require.Len(t, held.held, 30)
 	wrong := func(f *fleetFacts) {
-		f.intent = "2:wrong"
+		f.intents = intended("wrong", noon().Add(-time.Hour))
 		var left []string
 		for name := range f.placements[0].Groups {
 			left = append(left, name)
@@ -157,7 +162,7 @@ func TestAConfirmationOfOneClusterIsNoneOfThirty(t *testing.T) {
 		"what a person is asked to confirm is the same")
 	// The person confirms what the annotation asks for.
 	c := decideRemovals(crowd(30, wrong, unjudged(1), after(r), annotatedToo(names.AnnotationConfirmRemoval, nameOf("cma", []string{"c000"}))))
-	mended := func(f *fleetFacts) { f.intent, f.intentSince = "2:mended", noon().Add(-time.Minute) }
+	mended := func(f *fleetFacts) { f.intents = intended("mended", noon().Add(-time.Minute)) }
 	last := decideRemovals(crowd(30, mended, unjudged(1), after(c)))
 	assert.Empty(t, last.remove, "nobody confirmed the removal from these 29")
 }
@@ -277,7 +282,7 @@ func TestADefinitionThatIsBehindWidensNoLimit(t *testing.T) {
 			}
 			var old, cma addonv1alpha1.ClusterManagementAddOn
 			require.NoError(t, h.Get(t.Context(), types.NamespacedName{Name: "hello"}, &old))
-			require.NotEmpty(t, parseState(old.Annotations[names.AnnotationRemovalState]).Intent)
+			require.NotEmpty(t, parseState(old.Annotations[names.AnnotationRemovalState]).Intents)
 			h.dropped("c1")
 			old.DeepCopyInto(&cma)
 			state := parseState(old.Annotations[names.AnnotationRemovalState])
@@ -360,7 +365,7 @@ func TestABindingThatTheCacheLacksIsNoEdit(t *testing.T) {
 				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 					err := c.List(ctx, list, opts...)
 					if bindings, is := list.(*clusterv1beta2.ManagedClusterSetBindingList); is && hidden {
-						bindings.Items = nil
+						bindings.Items = slices.DeleteFunc(bindings.Items, func(b clusterv1beta2.ManagedClusterSetBinding) bool { return b.Name == "other" })
 					}
 					return err
 				},

@@ -1,7 +1,6 @@
 package install
 
 import (
-	"fmt"
 	"reflect"
 	"sync"
 	"testing"
@@ -60,7 +59,7 @@ func heldHub() (*hub, *Reconciler, *ticking, *clusterv1beta1.Placement, []*clust
 	cma := h.objects[reflect.TypeFor[addonv1alpha1.ClusterManagementAddOn]()][types.NamespacedName{Name: "a00"}]
 	cma.SetAnnotations(map[string]string{
 		names.AnnotationRemovalHeld:  "no placement selects 60 of 200 clusters any more ...",
-		names.AnnotationRemovalState: `{"intent":"2:before the edit"}`,
+		names.AnnotationRemovalState: removalState{Intents: intents("before the edit")}.encode(),
 	})
 	return h, r, clock, placement, pages
 }
@@ -118,11 +117,10 @@ func TestATouchedPageReleasesNothingThatIsHeld(t *testing.T) {
 // has the same clusters as before.
 func TestASetThatTheHubManagerKeepsIsNoEdit(t *testing.T) {
 	for _, name := range []string{clustersets.Default, clustersets.Global} {
-		binding := &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
-		binding.Spec.ClusterSet = name
-		intent := func(set *clusterv1beta2.ManagedClusterSet) string {
-			return intentOf([]types.NamespacedName{{Namespace: "ns", Name: "p"}}, []*fleet.Decisions{decided("p", "a").known()},
-				[]*clusterv1beta2.ManagedClusterSetBinding{binding}, map[string]*clusterv1beta2.ManagedClusterSet{name: set})
+		binding := bindingOf(name)
+		intent := func(set *clusterv1beta2.ManagedClusterSet) map[string]string {
+			return intentsOf([]*fleet.Decisions{decided("p", "a").known()},
+				map[string][]*clusterv1beta2.ManagedClusterSetBinding{"ns": {binding}}, map[string]*clusterv1beta2.ManagedClusterSet{name: set})
 		}
 		kept, _ := clustersets.Kept(name, nil)
 		set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", Generation: 1}}
@@ -138,15 +136,14 @@ func TestASetThatTheHubManagerKeepsIsNoEdit(t *testing.T) {
 func TestTheLimitHoldsWhenTheHubManagerCreatesASet(t *testing.T) {
 	h, r, clock, placement, pages := heldHub()
 	placement.Status.Conditions = append(placement.Status.Conditions, fleet.Mark(2, pages))
-	binding := &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "global"}}
-	binding.Spec.ClusterSet = "global"
+	binding := bindingOf("global")
 	h.put(binding)
 	d, err := r.Placements.Decisions(t.Context(), types.NamespacedName{Namespace: "ns", Name: "p"})
 	require.NoError(t, err)
-	before := intentOf([]types.NamespacedName{{Namespace: "ns", Name: "p"}}, []*fleet.Decisions{d},
-		[]*clusterv1beta2.ManagedClusterSetBinding{binding}, nil)
+	before := intentsOf([]*fleet.Decisions{d},
+		map[string][]*clusterv1beta2.ManagedClusterSetBinding{"ns": {binding}}, nil)
 	cma := h.objects[reflect.TypeFor[addonv1alpha1.ClusterManagementAddOn]()][types.NamespacedName{Name: "a00"}]
-	cma.SetAnnotations(map[string]string{names.AnnotationRemovalState: fmt.Sprintf(`{"intent":%q}`, before)})
+	cma.SetAnnotations(map[string]string{names.AnnotationRemovalState: removalState{Intents: before}.encode()})
 	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "global", UID: "u", Generation: 1}}
 	set.Spec.ClusterSelector, _ = clustersets.Kept("global", nil)
 	h.put(set)
@@ -161,16 +158,15 @@ func TestAnUpgradeReleasesNothingThatIsHeld(t *testing.T) {
 		h, r, clock, placement, pages := heldHub()
 		placement.Generation = 1
 		placement.Status.Conditions[0].ObservedGeneration = 1
-		binding := &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "global"}}
-		binding.Spec.ClusterSet = "global"
+		binding := bindingOf("global")
 		h.put(binding)
 		d, err := r.Placements.Decisions(t.Context(), types.NamespacedName{Namespace: "ns", Name: "p"})
 		require.NoError(t, err)
-		intent := intentOf([]types.NamespacedName{{Namespace: "ns", Name: "p"}}, []*fleet.Decisions{d},
-			[]*clusterv1beta2.ManagedClusterSetBinding{binding}, nil)
+		intent := intentsOf([]*fleet.Decisions{d},
+			map[string][]*clusterv1beta2.ManagedClusterSetBinding{"ns": {binding}}, nil)
 		cma := h.objects[reflect.TypeFor[addonv1alpha1.ClusterManagementAddOn]()][types.NamespacedName{Name: "a00"}]
 		annotations := cma.GetAnnotations()
-		annotations[names.AnnotationRemovalState] = fmt.Sprintf(`{"intent":%q}`, intent)
+		annotations[names.AnnotationRemovalState] = removalState{Intents: intent}.encode()
 		cma.SetAnnotations(annotations)
 		if upgraded {
 			set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "global", UID: "u", Generation: 1}}

@@ -7,9 +7,11 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/spokelet/spokelet/hub/fleet"
+	"github.com/spokelet/spokelet/internal/clustersets"
 )
 
 // memory is what this process derives from its caches, so that a pass costs as much as what changed. After a restart it
@@ -20,6 +22,8 @@ type memory struct {
 	notes uint64
 	// fleets are the clusters of each add-on that may be unselected.
 	fleets map[string]*remembered
+	// placements are what was known of Placements when they were there last.
+	placements map[types.NamespacedName]earlier
 	// available are the clusters that are available, with the instant since when, as far as this process saw it.
 	available map[string]time.Time
 }
@@ -32,9 +36,8 @@ type remembered struct {
 	unselected map[string]absence
 	// went are the clusters from which the add-on went, and to which it did not come back.
 	went map[string]struct{}
-	// intent is the last that was seen of what people decide about placements, and intentSince when it was first seen.
-	intent      string
-	intentSince time.Time
+	// intents are the last that were seen of what people decide about placements, and when they were first seen.
+	intents map[string]intent
 	// removed is when the add-on was removed from clusters without an edit that explains it.
 	removed map[string]time.Time
 	// earlier is what an earlier process recorded of that, by minute.
@@ -150,9 +153,22 @@ func (m *memory) restart(addon string) {
 	}
 }
 
-// note remembers that a cluster may have an add-on that no placement selects. dropped reports whether decisions dropped
-// the cluster while it was available.
-func (m *memory) note(addon, cluster string, dropped bool, now time.Time) {
+// drop remembers that a Placement dropped a cluster that may have an add-on that no placement selects any more.
+// available reports whether the cluster was available when that was decided.
+func (m *memory) drop(addon, cluster string, placement types.NamespacedName, available bool, now time.Time) {
+	m.change(addon, cluster, now, func(a *absence, _ bool) {
+		a.by = addTo(a.by, placement)
+		a.dropped = a.dropped || (available && !a.away)
+	})
+}
+
+// note remembers that a cluster may have an add-on that no placement selects, for whatever reason.
+func (m *memory) note(addon, cluster string, now time.Time) {
+	m.change(addon, cluster, now, func(a *absence, known bool) { a.unseen = a.unseen || !known })
+}
+
+// change notes what is known about a cluster. known reports whether anything was.
+func (m *memory) change(addon, cluster string, now time.Time, change func(a *absence, known bool)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f := m.fleet(addon)
@@ -165,7 +181,7 @@ func (m *memory) note(addon, cluster string, dropped bool, now time.Time) {
 	}
 	m.notes++
 	a.number = m.notes
-	a.dropped = a.dropped || (dropped && !a.away)
+	change(&a, known)
 	f.unselected[cluster] = a
 }
 
@@ -253,15 +269,39 @@ func (m *memory) pending(addon string) bool {
 	return f == nil || !f.found || len(f.unselected) > 0
 }
 
-// intentSince returns since when this process knows the intent of an add-on.
-func (m *memory) intentSince(addon, intent string, now time.Time) time.Time {
+// intentsOf returns since when this process knows each intent of an add-on.
+func (m *memory) intentsOf(addon string, intents map[string]string, now time.Time) map[string]intent {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	f := m.fleet(addon)
-	if f.intent != intent || f.intentSince.IsZero() {
-		f.intent, f.intentSince = intent, now
+	f, known := m.fleet(addon), make(map[string]intent, len(intents))
+	for key, is := range intents {
+		if known[key] = f.intents[key]; known[key].is != is {
+			known[key] = intent{is, now}
+		}
 	}
-	return f.intentSince
+	f.intents = known
+	return maps.Clone(known)
+}
+
+// placement returns what was known of a Placement when it was there last, which is now unless it is gone or going.
+func (m *memory) placement(d *fleet.Decisions, members clustersets.Members, bound bool) (was earlier, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if d.Placement != nil && d.Placement.DeletionTimestamp.IsZero() && d.Incomplete == nil {
+		if m.placements == nil {
+			m.placements = map[types.NamespacedName]earlier{}
+		}
+		m.placements[d.Key] = earlier{d, members, bound}
+	}
+	was, known = m.placements[d.Key]
+	return was, known
+}
+
+// forgetPlacement forgets a Placement that no add-on lists.
+func (m *memory) forgetPlacement(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.placements, key)
 }
 
 // recent returns from how many clusters an add-on was removed since an instant without an edit that explains it, by

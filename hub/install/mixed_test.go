@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -16,9 +17,9 @@ import (
 // do not come to an end; clusters that nobody deselected lost their add-on in the last minute.
 func mixed(explained, unexplained int, changes ...func(*fleetFacts)) fleetFacts {
 	return crowd(explained+unexplained, append([]func(*fleetFacts){func(f *fleetFacts) {
-		f.state.Intent = "2:before"
+		f.state.Intents = intents("before")
 		for i := range f.candidates {
-			f.candidates[i].absence.noted = f.intentSince
+			f.candidates[i].absence.noted = noon().Add(-time.Hour)
 			if i >= explained {
 				f.candidates[i].absence.noted = noon()
 			}
@@ -51,11 +52,15 @@ func TestWhatAnEditExplainsDoesNotCountBesideWhatNoEditExplains(t *testing.T) {
 	now := h.clock.Now()
 	cma, err := h.r.AddOns.PeekClusterManagementAddOn(t.Context(), "hello")
 	require.NoError(t, err)
+	d, err := h.r.Placements.Decisions(t.Context(), keyOf("p"))
+	require.NoError(t, err)
+	d.Groups, d.Unfit = nil, nil
 	f := fleetFacts{
-		now: now, cma: cma, intent: "2:now", intentSince: now.Add(-time.Hour), state: removalState{Intent: "2:before"},
-		limit: Limit{Percent: 25, Clusters: 10}, size: 2,
+		now: now, cma: cma, intents: intended("now", now.Add(-time.Hour)), state: removalState{Intents: intents("before")},
+		placements: []*fleet.Decisions{d},
+		limit:      Limit{Percent: 25, Clusters: 10}, size: 2,
 	}
-	for cluster, noted := range map[string]time.Time{"c1": f.intentSince, "c2": now} {
+	for cluster, noted := range map[string]time.Time{"c1": now.Add(-time.Hour), "c2": now} {
 		c := candidate{cluster: cluster, absence: absence{noted: noted}}
 		c.addon, err = h.r.AddOns.PeekAddOn(t.Context(), types.NamespacedName{Namespace: cluster, Name: "hello"})
 		require.NoError(t, err)

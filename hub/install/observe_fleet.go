@@ -1,7 +1,6 @@
 package install
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/clustersets"
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -63,7 +63,7 @@ func (r *Reconciler) observeUnselected(
 		}
 		f.unjudged[key] = unjudged
 	}
-	if err := r.observeIntent(ctx, f, name, strategy); err != nil {
+	if err := r.observeIntents(ctx, f, name); err != nil {
 		return err
 	}
 	if first {
@@ -81,38 +81,49 @@ func (r *Reconciler) observeUnselected(
 	return err
 }
 
-// observeIntent reads what people decide about placements.
-func (r *Reconciler) observeIntent(
-	ctx context.Context, f *fleetFacts, name string, strategy addonapi.Strategy,
-) error {
-	var bindings []*clusterv1beta2.ManagedClusterSetBinding
+// observeIntents reads what people decide about placements, and which clusters these may select.
+func (r *Reconciler) observeIntents(ctx context.Context, f *fleetFacts, name string) error {
 	f.bindings = map[string][]*clusterv1beta2.ManagedClusterSetBinding{}
-	for _, key := range strategy.Placements {
-		if _, seen := f.bindings[key.Namespace]; seen {
+	for _, d := range f.placements {
+		namespace := d.Key.Namespace
+		if _, seen := f.bindings[namespace]; seen {
 			continue
 		}
 		var list clusterv1beta2.ManagedClusterSetBindingList
-		if err := r.Client.List(ctx, &list, client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-			return fmt.Errorf("listing the ManagedClusterSetBindings of namespace %s: %w", key.Namespace, err)
+		if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("listing the ManagedClusterSetBindings of namespace %s: %w", namespace, err)
 		}
-		f.bindings[key.Namespace] = reconcile.Pointers(list.Items)
-		bindings = append(bindings, f.bindings[key.Namespace]...)
+		f.bindings[namespace] = slices.SortedFunc(slices.Values(reconcile.Pointers(list.Items)),
+			func(a, b *clusterv1beta2.ManagedClusterSetBinding) int { return strings.Compare(a.Name, b.Name) })
 	}
-	slices.SortFunc(bindings, func(a, b *clusterv1beta2.ManagedClusterSetBinding) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-	})
 	var list clusterv1beta2.ManagedClusterSetList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing ManagedClusterSets: %w", err)
 	}
 	f.sets = make(map[string]*clusterv1beta2.ManagedClusterSet, len(list.Items))
-	for i := range list.Items {
-		f.sets[list.Items[i].Name] = &list.Items[i]
+	for _, set := range reconcile.Pointers(list.Items) {
+		f.sets[set.Name] = set
 	}
-	f.intent = intentOf(strategy.Placements, f.placements, bindings, f.sets)
-	f.intentSince = r.memory.intentSince(name, f.intent, f.now)
-	if at := time.Unix(f.state.EditSince, 0); f.state.Edit == f.intent && at.Before(f.intentSince) {
-		f.intentSince = at
+	f.inSets = map[string]clustersets.Members{}
+	for namespace, bindings := range f.bindings {
+		bound, _ := clustersets.BoundSets(bindings, f.sets)
+		if members, err := clustersets.MembersOf(bound, f.sets); err == nil { // Otherwise it may have any cluster.
+			f.inSets[namespace] = members
+		}
+	}
+	f.earlier = map[types.NamespacedName]earlier{}
+	for _, d := range f.placements {
+		members, bound := f.inSets[d.Key.Namespace]
+		if was, known := r.memory.placement(d, members, bound); known {
+			f.earlier[d.Key] = was
+		}
+	}
+	f.intents = r.memory.intentsOf(name, intentsOf(f.placements, f.bindings, f.sets), f.now)
+	for key, pending := range f.state.Edits {
+		is, listed := f.intents[key]
+		if at := time.Unix(pending.Since, 0); listed && pending.To == is.is && at.Before(is.since) {
+			f.intents[key] = intent{is.is, at}
+		}
 	}
 	return nil
 }
@@ -129,7 +140,7 @@ func (r *Reconciler) scan(ctx context.Context, f fleetFacts, name string) (int, 
 			size++
 		}
 		if !f.selects(addon.GetNamespace()) {
-			r.memory.note(name, addon.GetNamespace(), false, f.now)
+			r.memory.note(name, addon.GetNamespace(), f.now)
 		}
 	}, client.MatchingFields{addonapi.IndexName: name}, decode.LeaveOut)
 	return size, err

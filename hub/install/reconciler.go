@@ -49,7 +49,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	p := decide(f)
 	if p.unselected {
-		r.memory.note(req.Name, req.Namespace, false, f.now)
+		r.memory.note(req.Name, req.Namespace, f.now)
 	}
 	return r.act(ctx, f, p).Settle(f.now)
 }

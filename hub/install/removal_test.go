@@ -32,6 +32,25 @@ func removalOf(f facts, placements ...*fleet.Decisions) fleetFacts {
 	}
 }
 
+// keyOf is the key of a Placement in namespace ns.
+func keyOf(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "ns", Name: name}
+}
+
+// intents are those of an add-on that lists Placement p.
+func intents(of string) map[string]string {
+	return map[string]string{wholeList: intentFormat + "list", keyOf("p").String(): intentFormat + of}
+}
+
+// intended are these, as they are known since an instant.
+func intended(of string, since time.Time) map[string]intent {
+	known := map[string]intent{}
+	for key, is := range intents(of) {
+		known[key] = intent{is, since}
+	}
+	return known
+}
+
 func TestFromWhereAnAddOnIsRemoved(t *testing.T) {
 	out, in := decided("p", "x").known(), decided("q", "c1").known()
 	tests := map[string]struct {
@@ -94,9 +113,9 @@ func after(r removals) func(*fleetFacts) {
 			cma.SetAnnotations(maps.Clone(r.annotations))
 			f.cma = cma
 		}
-		edited := f.state.Intent
-		if f.state = parseState(r.annotations[names.AnnotationRemovalState]); edited != "2:now" {
-			f.state.Intent = edited
+		edited := f.state.Intents
+		if f.state = parseState(r.annotations[names.AnnotationRemovalState]); !maps.Equal(edited, intents("now")) {
+			f.state.Intents = edited
 		}
 	}
 }
@@ -113,8 +132,8 @@ func TestAClusterThatCannotBeJudgedHoldsUpNothingElse(t *testing.T) {
 	assert.Len(t, r.kept, 1)
 	assert.Equal(t, noon().Add(time.Minute), r.wake, "no event need come when it can be judged")
 
-	r = decideRemovals(crowd(1, unjudged(1), func(f *fleetFacts) { f.state.Intent = "2:before" }))
-	assert.Equal(t, "2:now", parseState(r.annotations[names.AnnotationRemovalState]).Intent, "the edit is done")
+	r = decideRemovals(crowd(1, unjudged(1), func(f *fleetFacts) { f.state.Intents = intents("before") }))
+	assert.Equal(t, intents("now"), parseState(r.annotations[names.AnnotationRemovalState]).Intents, "the edit is done")
 
 	r = decideRemovals(crowd(5, unjudged(1)))
 	assert.Equal(t, []string{"c001", "c002", "c003", "c004"}, clustersOf(r.remove))
@@ -130,7 +149,9 @@ func TestAClusterThatCannotBeJudgedHoldsUpNothingElse(t *testing.T) {
 
 // Thirty clusters are held. For a while they cannot be judged, or one of them, whose agent decides that.
 func TestWhatIsHeldStaysSoWhileItCannotBeJudged(t *testing.T) {
-	edited := func(f *fleetFacts) { f.state.Intent, f.intentSince = "2:before", noon().Add(-time.Minute) }
+	edited := func(f *fleetFacts) {
+		f.state.Intents, f.intents = intents("before"), intended("now", noon().Add(-time.Minute))
+	}
 	held := decideRemovals(crowd(30, annotated(names.AnnotationRemovalHeld, "before")))
 	require.Len(t, held.held, 30)
 	for _, n := range []int{1, 30} {
@@ -166,7 +187,7 @@ func crowd(n int, changes ...func(*fleetFacts)) fleetFacts {
 	}
 	f := fleetFacts{
 		now: noon(), cma: ready(false).cma, placements: []*fleet.Decisions{decided("p", left...).known()}, size: 100,
-		intent: "2:now", intentSince: noon().Add(-time.Hour), state: removalState{Intent: "2:now"},
+		intents: intended("now", noon().Add(-time.Hour)), state: removalState{Intents: intents("now")},
 		limit: Limit{Percent: 25, Clusters: 10},
 	}
 	for _, cluster := range gone {
@@ -207,7 +228,7 @@ func confirm(n int) func(*fleetFacts) {
 
 // Shows: hub/removal-limit
 func TestARemovalFromManyClustersAtOnceIsHeld(t *testing.T) {
-	edited := func(f *fleetFacts) { f.state.Intent = "2:before" }
+	edited := func(f *fleetFacts) { f.state.Intents = intents("before") }
 	lately := func(n int) func(*fleetFacts) {
 		return func(f *fleetFacts) { f.recent = map[string]int{minuteOf(noon()): n} }
 	}
@@ -224,9 +245,8 @@ func TestARemovalFromManyClustersAtOnceIsHeld(t *testing.T) {
 		"what was removed lately counts":               {crowd(20, lately(20)), 0, 20},
 		"what was removed lately is part of the whole": {crowd(15, lately(10)), 15, 0},
 		"after an edit it is not":                      {crowd(100, edited), 100, 0},
-		"without a record nothing counts as an edit":   {crowd(26, func(f *fleetFacts) { f.state.Intent = "" }), 0, 26},
+		"without a record nothing counts as an edit":   {crowd(26, func(f *fleetFacts) { f.state.Intents = nil }), 0, 26},
 		"an edit does not release what is held":        {crowd(26, edited, held), 0, 26},
-		"nor does a decision that follows on the edit": {crowd(26, edited, held, func(f *fleetFacts) { f.placements[0].Decided = noon() }), 0, 26},
 		"what is held stays so when it is few":         {crowd(3, held), 0, 3},
 		"a confirmation removes it":                    {crowd(26, confirm(26), held), 26, 0},
 		"a confirmation of others does not":            {crowd(26, confirm(27), held), 0, 26},
@@ -260,20 +280,22 @@ func TestARemovalFromManyClustersAtOnceIsHeld(t *testing.T) {
 func TestWhatIsRecordedOnAClusterManagementAddOn(t *testing.T) {
 	state := func(r removals) removalState { return parseState(r.annotations[names.AnnotationRemovalState]) }
 	t.Run("what people decided, at first sight", func(t *testing.T) {
-		assert.Equal(t, removalState{Intent: "2:now"}, state(decideRemovals(crowd(0, func(f *fleetFacts) { f.state.Intent = "" }))))
+		assert.Equal(t, removalState{Intents: intents("now")}, state(decideRemovals(crowd(0, func(f *fleetFacts) { f.state.Intents = nil }))))
 	})
 	t.Run("an edit, when all that follows is done", func(t *testing.T) {
-		f := crowd(0, func(f *fleetFacts) { f.state.Intent = "2:before" })
-		assert.Equal(t, "2:now", state(decideRemovals(f)).Intent)
-		f.intentSince = noon().Add(-time.Minute)
+		f := crowd(0, func(f *fleetFacts) { f.state.Intents = intents("before") })
+		assert.Equal(t, intents("now"), state(decideRemovals(f)).Intents)
+		f.intents = intended("now", noon().Add(-time.Minute))
 		r := decideRemovals(f)
-		assert.Equal(t, "2:before", state(r).Intent, "removals may still follow")
-		assert.Equal(t, f.intentSince.Add(removalPeriod), r.wake)
-		f = crowd(5, func(f *fleetFacts) { f.state.Intent = "2:before" })
-		assert.Equal(t, "2:before", state(decideRemovals(f)).Intent, "the removals are not done")
-		f = crowd(0, func(f *fleetFacts) { f.state.Intent, f.placements = "2:before", []*fleet.Decisions{missing().known()} })
+		assert.Equal(t, intents("before"), state(r).Intents, "removals may still follow")
+		assert.Equal(t, noon().Add(removalPeriod-time.Minute), r.wake)
+		f = crowd(5, func(f *fleetFacts) { f.state.Intents = intents("before") })
+		assert.Equal(t, intents("before"), state(decideRemovals(f)).Intents, "the removals are not done")
+		f = crowd(0, func(f *fleetFacts) {
+			f.state.Intents, f.placements = intents("before"), []*fleet.Decisions{missing().known()}
+		})
 		r = decideRemovals(f)
-		assert.Equal(t, "2:before", state(r).Intent, "nobody knows what follows")
+		assert.Equal(t, intents("before"), state(r).Intents, "nobody knows what follows")
 		assert.Equal(t, f.now.Add(removalPeriod), r.wake, "it is looked at again, or an edit would always explain removals")
 	})
 	t.Run("what was removed lately, when it is much", func(t *testing.T) {
@@ -309,7 +331,7 @@ func TestWhatIsRecordedOnAClusterManagementAddOn(t *testing.T) {
 		assert.NotContains(t, r.annotations, names.AnnotationConfirmRemoval)
 	})
 	t.Run("nothing of ours without a limit, or without placements", func(t *testing.T) {
-		f := crowd(0, annotated(names.AnnotationRemovalState, `{"intent":"2:now"}`), annotated("theirs", "x"),
+		f := crowd(0, annotated(names.AnnotationRemovalState, removalState{Intents: intents("now")}.encode()), annotated("theirs", "x"),
 			func(f *fleetFacts) { f.limit.Percent = 0 })
 		assert.Equal(t, map[string]string{"theirs": "x"}, decideRemovals(f).annotations)
 		assert.Equal(t, map[string]string{"theirs": "x"}, abandon(f.cma.GetAnnotations()))
@@ -325,7 +347,7 @@ func TestWhatIsRecordedOnAClusterManagementAddOn(t *testing.T) {
 }
 
 func TestStateOfRemovalsSurvivesAndForeignValuesCountAsNone(t *testing.T) {
-	s := removalState{Intent: "2:i", Recent: map[string]int{"m": 3}, Confirmed: digest("u", []string{"a", "b"})}
+	s := removalState{Intents: intents("i"), Recent: map[string]int{"m": 3}, Confirmed: digest("u", []string{"a", "b"})}
 	assert.Equal(t, s, parseState(s.encode()))
 	assert.Empty(t, removalState{}.encode())
 	assert.Equal(t, removalState{}, parseState("no JSON"))
@@ -362,12 +384,12 @@ func TestWhatCountsAsAnEdit(t *testing.T) {
 		}
 		return w
 	}
-	intent := func(w *world) string {
+	intent := func(w *world) map[string]string {
 		placements := make([]*fleet.Decisions, len(w.listed))
 		for i := range placements {
 			placements[i] = w.s.known()
 		}
-		return intentOf(w.listed, placements, w.bindings, w.sets)
+		return intentsOf(placements, map[string][]*clusterv1beta2.ManagedClusterSetBinding{"ns": w.bindings}, w.sets)
 	}
 	tests := map[string]struct {
 		change func(*world)
@@ -392,7 +414,7 @@ func TestWhatCountsAsAnEdit(t *testing.T) {
 			w := build()
 			before := intent(w)
 			tc.change(w)
-			assert.Equal(t, tc.want, before != intent(w))
+			assert.Equal(t, tc.want, !maps.Equal(before, intent(w)))
 		})
 	}
 }

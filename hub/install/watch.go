@@ -120,7 +120,7 @@ func (r *Reconciler) ofAddOn() handler.Funcs {
 			q.Add(ctrlreconcile.Request{NamespacedName: client.ObjectKeyFromObject(older)})
 			q.Add(ofFleet(older.GetName()))
 		case older == nil || !sameOwnership(older, newer):
-			r.memory.note(newer.GetName(), newer.GetNamespace(), false, r.Clock.Now())
+			r.memory.note(newer.GetName(), newer.GetNamespace(), r.Clock.Now())
 			q.Add(ctrlreconcile.Request{NamespacedName: client.ObjectKeyFromObject(newer)})
 			q.Add(ofFleet(newer.GetName()))
 		}
@@ -190,7 +190,7 @@ func (r *Reconciler) decided(
 		managed, err := r.cluster(ctx, cluster)
 		available := err == nil && droppedWhileAvailable(managed, r.memory.availableSince(managed), written)
 		for _, addon := range addons {
-			r.memory.note(addon, cluster, available, now)
+			r.memory.drop(addon, cluster, placement, available, now)
 		}
 	}
 	r.wake(addons, q)
@@ -225,6 +225,7 @@ func (r *Reconciler) forget(ctx context.Context, placements ...types.NamespacedN
 		if len(r.addonsOf(ctx, placement)) > 0 {
 			continue
 		}
+		r.memory.forgetPlacement(placement)
 		if err := r.Placements.Forget(ctx, placement); err != nil {
 			log.FromContext(ctx).Error(err, "forgetting a placement", "placement", placement)
 		}
@@ -285,7 +286,7 @@ func (r *Reconciler) ofCluster() handler.Funcs {
 		} else if !maps.Equal(copiedOf(older.GetAnnotations()), copiedOf(newer.GetAnnotations())) {
 			r.there(ctx, cluster.GetName(), q)
 		}
-		if !lives || !sameHealth(older, newer) {
+		if !lives || !sameHealth(older, newer) || !maps.Equal(older.GetLabels(), newer.GetLabels()) {
 			for _, addon := range r.memory.waiting(cluster.GetName()) {
 				q.Add(ofFleet(addon))
 			}

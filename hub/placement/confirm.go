@@ -70,8 +70,8 @@ func (r *Reconciler) confirmScope(ctx context.Context, f facts) (asked bool, err
 	if err != nil {
 		return false, err
 	}
-	const foreign, unbound = clusterv1beta1.PlacementDisableAnnotation, names.AnnotationSetBindings
-	if placement == nil || !fleet.SameSpec(placement, f.placement) || placement.Annotations[foreign] == "true" ||
+	const unbound = names.AnnotationSetBindings
+	if placement == nil || !fleet.SameSpec(placement, f.placement) || isForeign(placement) != isForeign(f.placement) ||
 		placement.Annotations[unbound] != f.placement.Annotations[unbound] {
 		return false, reconcile.Behind(clusterv1beta1.GroupName, "placements", key.String())
 	}

@@ -32,14 +32,18 @@ type facts struct {
 	decisionSlices []*clusterv1beta1.PlacementDecision
 	// taken are the names of the other PlacementDecisions in the namespace.
 	taken []string
+	// frozen reports whether the Placement is being deleted, or another scheduler is to take it over.
+	frozen bool
 	// unread are clusters that the API server has otherwise than the cache, and of which no more is known.
 	unread map[string]bool
 }
 
 // plan is the decision about one Placement.
 type plan struct {
-	// misconfigured is what is wrong with the Placement; then nothing else is planned.
+	// misconfigured is what is wrong with the Placement, and frozen reports whether its decisions stay, for that or another
+	// reason, but for clusters that it may not have any more.
 	misconfigured error
+	frozen        bool
 	scope         scope
 	selection     selection
 	layout        layout.Layout
@@ -67,8 +71,8 @@ func (p plan) length() reconcile.Length {
 // decide returns the plan for one Placement. It is given what the Placement is interested in, which follows from the
 // facts without the clusters.
 func decide(f facts, in interest) plan {
-	if in.misconfigured != nil {
-		return plan{misconfigured: in.misconfigured}
+	if in.misconfigured != nil || f.frozen {
+		return narrow(f, in, in.misconfigured)
 	}
 	current := map[string]bool{}
 	for _, o := range f.decisionSlices {
@@ -78,7 +82,7 @@ func decide(f facts, in interest) plan {
 	}
 	chosen, err := selectClusters(f.placement.Spec, in, f.clusters, f.unread, current, f.now)
 	if err != nil {
-		return plan{misconfigured: err}
+		return narrow(f, in, err)
 	}
 	planned := layout.Plan(layout.Request{
 		Placement: f.placement, Groups: in.rules.groupNames(), Size: in.rules.size, Selected: chosen.groups,

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/labels"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
@@ -27,7 +26,7 @@ const (
 type scope struct {
 	// sets are the names of the bound sets, ordered; members are the selectors of their clusters.
 	sets    []string
-	members []labels.Selector
+	members clustersets.Members
 	// labels are the keys of the labels that the selectors look at.
 	labels map[string]bool
 	// reason and message explain why no set is bound; empty when one is.
@@ -39,17 +38,19 @@ type scope struct {
 // scopeOf returns the scope of a Placement. The error names a set with an invalid selector.
 func scopeOf(f facts) (scope, error) {
 	s := scope{labels: map[string]bool{}}
-	bound, odd := boundSets(f)
+	bound, odd := clustersets.BoundSets(f.bindings, f.sets)
 	asked := f.placement.Spec.ClusterSets
 	for _, name := range bound {
 		if len(asked) > 0 && !slices.Contains(asked, name) {
 			continue
 		}
-		selector, err := clustersets.Selector(name, f.sets[name])
-		if err != nil {
-			return scope{}, err
-		}
-		s.sets, s.members = append(s.sets, name), append(s.members, selector)
+		s.sets = append(s.sets, name)
+	}
+	var err error
+	if s.members, err = clustersets.MembersOf(s.sets, f.sets); err != nil {
+		return scope{}, err
+	}
+	for _, selector := range s.members {
 		maps.Copy(s.labels, keysOf(selector))
 	}
 	if len(s.sets) == 0 {
@@ -64,29 +65,6 @@ func scopeOf(f facts) (scope, error) {
 		}
 	}
 	return s, nil
-}
-
-// boundSets returns the existing sets that are bound to the namespace of the Placement, ordered by name, and what is
-// wrong with the other bindings.
-func boundSets(f facts) (bound, odd []string) {
-	for _, binding := range f.bindings {
-		name := binding.Spec.ClusterSet
-		if !binding.DeletionTimestamp.IsZero() {
-			continue
-		}
-		_, exists := f.sets[name]
-		switch clustersets.StateOf(binding, exists) {
-		case clustersets.AnotherName:
-			odd = append(odd, fmt.Sprintf("binding %s does not have the name of its set %q", binding.Name, name))
-		case clustersets.NotFound:
-			odd = append(odd, fmt.Sprintf("ManagedClusterSet %s does not exist", name))
-		case clustersets.Bound:
-			bound = append(bound, name)
-		}
-	}
-	slices.Sort(bound)
-	slices.Sort(odd)
-	return bound, odd
 }
 
 // noSet explains why a Placement can select nothing, with a remedy.
@@ -120,7 +98,7 @@ func grandfathered(f facts) bool {
 
 // has reports whether a cluster is in a bound set.
 func (s scope) has(cluster *clusterv1.ManagedCluster) bool {
-	return slices.ContainsFunc(s.members, func(m labels.Selector) bool { return m.Matches(labels.Set(cluster.Labels)) })
+	return s.members.Has(cluster.Labels)
 }
 
 // covers reports whether a cluster, nil for one that does not exist, is in a bound set or may stay without one.

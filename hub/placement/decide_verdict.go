@@ -16,21 +16,26 @@ import (
 type interest struct {
 	// misconfigured is what is wrong with the Placement or a set; then no cluster counts.
 	misconfigured error
-	rules         *rules
-	scope         scope
+	// frozen reports whether the Placement is not decided for another reason, and scoped whether its scope is known. Then
+	// it matters only who leaves that.
+	frozen, scoped bool
+	rules          *rules
+	scope          scope
 	// bindings are the names of the sets that bindings in the namespace refer to, whether the sets exist or not.
 	bindings []string
 }
 
 // interestOf returns the interest of a Placement.
 func interestOf(f facts) interest {
-	in := interest{misconfigured: cmp.Or(checkName(f.placement.Name), f.rules.misconfigured), rules: f.rules}
+	in := interest{
+		misconfigured: cmp.Or(checkName(f.placement.Name), f.rules.misconfigured), rules: f.rules, frozen: f.frozen,
+	}
 	for _, binding := range f.bindings {
 		in.bindings = append(in.bindings, binding.Spec.ClusterSet)
 	}
-	if in.misconfigured == nil {
-		in.scope, in.misconfigured = scopeOf(f)
-	}
+	var err error
+	in.scope, err = scopeOf(f)
+	in.scoped, in.misconfigured = err == nil, cmp.Or(in.misconfigured, err)
 	return in
 }
 

@@ -17,17 +17,14 @@ import (
 )
 
 // observe reads the facts about one Placement, the cluster sets and the clusters aside. The placement is nil when it is
-// gone, being deleted, or scheduled by others.
+// gone.
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (facts, error) {
 	f := facts{now: r.Clock.Now()}
 	placement, err := reconcile.Get(ctx, r.Client, key, &clusterv1beta1.Placement{})
 	if err != nil || placement == nil {
 		return f, err
 	}
-	foreign := placement.Annotations[clusterv1beta1.PlacementDisableAnnotation] == "true"
-	if foreign || !placement.DeletionTimestamp.IsZero() {
-		return f, nil
-	}
+	f.frozen = isForeign(placement) || !placement.DeletionTimestamp.IsZero()
 	if err := r.observeSlices(ctx, &f, placement); err != nil {
 		return f, err
 	}
@@ -38,6 +35,11 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	f.bindings = reconcile.Pointers(bindings.Items)
 	f.placement, f.rules = placement, r.memory.rulesOf(placement, key)
 	return f, nil
+}
+
+// isForeign reports whether other schedulers decide a Placement.
+func isForeign(o metav1.Object) bool {
+	return o.GetAnnotations()[clusterv1beta1.PlacementDisableAnnotation] == "true"
 }
 
 // observeSlices reads the decisions of a Placement: those with its label, and those that it owns, because a person may

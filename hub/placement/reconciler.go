@@ -3,6 +3,7 @@ package placement
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,9 +62,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if p, err = r.confirm(ctx, &f, in, p); err != nil {
 		return reconcile.FromError(err).Settle(f.now)
 	}
-	if p.misconfigured == nil { // Otherwise it tells nothing about any cluster, and the earlier decisions stay.
-		r.Passes.Doubt(req.NamespacedName, p.selection.unknown)
+	if p.frozen {
+		return r.freeze(ctx, req.NamespacedName, f, p, begun).Settle(f.now)
 	}
+	r.Passes.Doubt(req.NamespacedName, p.selection.unknown)
 	all, more, failed := r.act(ctx, req.NamespacedName, p.layout.Slices)
 	before, after := f.placement, f.placement.DeepCopy()
 	conclude(f, p, all, failed, &after.Status)
@@ -82,6 +84,35 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	outcome = outcome.And(reconcile.FromError(client.IgnoreNotFound(err)))
 	return outcome.And(reconcile.DoneUntil(p.selection.wake)).Settle(f.now)
+}
+
+// freeze carries out a plan that keeps the decisions of a Placement, but for clusters that it may not have any more. It
+// tells nothing about other clusters, so what was in doubt stays so.
+func (r *Reconciler) freeze(
+	ctx context.Context, key types.NamespacedName, f facts, p plan, begun uint64,
+) reconcile.Outcome {
+	if isForeign(f.placement) && !p.isOurs(f) {
+		r.memory.forget(key)
+		r.Passes.Forget(key)
+		return reconcile.Done()
+	}
+	after := f.placement.DeepCopy()
+	conclude(f, p, false, nil, &after.Status)
+	r.memory.tell(key, &after.Status)
+	if _, err := reconcile.PatchStatus(ctx, r.Client, f.placement, after); err != nil {
+		return reconcile.FromError(client.IgnoreNotFound(err))
+	}
+	_, more, err := r.act(ctx, key, p.layout.Slices)
+	if len(p.dropped) > 0 && err == nil {
+		log.FromContext(ctx).Info("clusters left the sets of a placement that is not decided", "clusters", len(p.dropped))
+	}
+	if more {
+		return reconcile.FromError(err).And(reconcile.DoneUntil(f.now.Add(batchPeriod)))
+	}
+	if err == nil {
+		r.Passes.End(key, begun)
+	}
+	return reconcile.FromError(err)
 }
 
 // leave ends a pass, and wakes those whose turn it is.

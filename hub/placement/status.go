@@ -32,16 +32,13 @@ const (
 // conclude sets the status that follows from the pass. The selection is published, with the mark that it is complete,
 // only when all slices are written: the plan was carried out to its end, and nothing failed.
 func conclude(f facts, p plan, ended bool, failed error, status *clusterv1beta1.PlacementStatus) {
+	if p.frozen {
+		concludeFrozen(f, p, status)
+		return
+	}
 	set := func(c metav1.Condition) {
 		c.ObservedGeneration = f.placement.Generation
 		reconcile.SetCondition(&status.Conditions, c, f.now)
-	}
-	if p.misconfigured != nil {
-		set(metav1.Condition{
-			Type: clusterv1beta1.PlacementConditionMisconfigured, Status: metav1.ConditionTrue,
-			Reason: reasonMisconfigured, Message: p.misconfigured.Error(),
-		})
-		return
 	}
 	set(metav1.Condition{
 		Type: clusterv1beta1.PlacementConditionMisconfigured, Status: metav1.ConditionFalse,

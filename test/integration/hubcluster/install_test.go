@@ -369,14 +369,19 @@ func writePage(t *testing.T, name string, clusters ...string) {
 	require.NoError(t, plane.Client.Status().Update(t.Context(), page))
 }
 
+// createAddon creates a definition that lists Placements: of namespace default, or "namespace/name".
 func createAddon(t *testing.T, name string, annotations map[string]string, placements ...string) {
 	t.Helper()
 	cma := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}}
 	cma.Spec.InstallStrategy.Type = addonv1alpha1.AddonInstallStrategyManual
 	for _, placement := range placements {
 		cma.Spec.InstallStrategy.Type = addonv1alpha1.AddonInstallStrategyPlacements
+		namespace, name, found := strings.Cut(placement, "/")
+		if !found {
+			namespace, name = "default", placement
+		}
 		cma.Spec.InstallStrategy.Placements = append(cma.Spec.InstallStrategy.Placements, addonv1alpha1.PlacementStrategy{
-			PlacementRef: addonv1alpha1.PlacementRef{Namespace: "default", Name: placement},
+			PlacementRef: addonv1alpha1.PlacementRef{Namespace: namespace, Name: name},
 		})
 	}
 	eventuallyCreate(t, plane.Client, cma)

@@ -1,6 +1,7 @@
 package placement_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
@@ -158,4 +160,42 @@ func TestASetReportsItsClusters(t *testing.T) {
 		require.NoError(t, plane.Client.Delete(t.Context(), cluster))
 	}
 	n.reports(exclusive, metav1.ConditionTrue, none, "No ManagedCluster selected")
+}
+
+// An administrator takes a cluster out of the set of a namespace. Whoever may write Placements there does not keep it.
+//
+// Shows: hub/narrowed
+func TestAPlacementThatIsNotDecidedKeepsNoClusterThatLeavesItsSets(t *testing.T) {
+	n := newTenant(t)
+	require.NoError(t, plane.Client.Create(t.Context(), &clusterv1beta2.ManagedClusterSet{
+		ObjectMeta: metav1.ObjectMeta{Name: n.namespace},
+	}))
+	n.bind(n.namespace)
+	a := n.cluster("a", clusterv1beta2.ClusterSetLabel+"="+n.namespace)
+	n.cluster("b", clusterv1beta2.ClusterSetLabel+"="+n.namespace)
+	object := func(name string) *clusterv1beta1.Placement {
+		return &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace, Name: name}}
+	}
+	for _, name := range []string{"wrong", "left", "going"} {
+		n.placement(name)
+		n.expect(name, "[a b]")
+	}
+	n.editSpec("wrong", func(s *clusterv1beta1.PlacementSpec) {
+		s.Predicates[0].RequiredClusterSelector.CelSelector.CelExpressions = []string{"managedCluster."}
+	})
+	n.says("wrong", misconfigured, "Misconfigured", "does not compile")
+	edit(n, object("left"), func(p *clusterv1beta1.Placement) {
+		p.Annotations = map[string]string{clusterv1beta1.PlacementDisableAnnotation: "true"}
+	})
+	edit(n, object("going"), func(p *clusterv1beta1.Placement) { p.Finalizers = []string{"example.com/mine"} })
+	t.Cleanup(func() {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		require.NoError(t, plane.Client.Patch(context.Background(), object("going"), patch))
+	})
+	require.NoError(t, plane.Client.Delete(t.Context(), object("going")))
+
+	edit(n, a, func(c *clusterv1.ManagedCluster) { c.Labels[clusterv1beta2.ClusterSetLabel] = "another" })
+	for _, name := range []string{"wrong", "left", "going"} {
+		n.expect(name, "[b]")
+	}
 }
