@@ -74,7 +74,7 @@ func TestAnEditOfOneUserExplainsNothingThatAnotherLoses(t *testing.T) {
 // Shows: hub/tenants-apart
 func TestAPlacementOfOneUserHoldsUpNothingThatAnotherRemoves(t *testing.T) {
 	t.Parallel()
-	twoTenants(t, "frozen", 1)
+	all := twoTenants(t, "frozen", 1)
 	patch(t, placementOf("frozen-a"), `{"spec":{"predicates":[{"requiredClusterSelector":{"celSelector":
 		{"celExpressions":["no such thing"]}}}]}}`)
 	suite.Eventually(t, func() error {
@@ -84,6 +84,7 @@ func TestAPlacementOfOneUserHoldsUpNothingThatAnotherRemoves(t *testing.T) {
 		}
 		return equal(true, strings.Contains(fmt.Sprint(p.Status.Conditions), "does not compile"))
 	})
+	suite.Consistently(t, longerThanQuiet, func() error { return installed(t, "frozen", all...) })
 	patch(t, placementOf("frozen-b"), `{"spec":{"numberOfClusters":0}}`)
 	expectInstalled(t, "frozen")
 }
