@@ -53,6 +53,9 @@ type Options struct {
 	Admission []string
 	// LeasesApart gives leases an etcd of their own, so that heartbeats are not in the way of other writes.
 	LeasesApart bool
+	// Stores is a directory with what Keep has kept of another control plane with the same LeasesApart, which this one goes
+	// on with; empty begins with empty stores.
+	Stores string
 	// FrontProxy lets the API server believe user FrontProxy, by a certificate, who sent a request that it passes on.
 	FrontProxy bool
 	// SigningDuration is the lifetime of the certificates that the controllers sign; zero leaves it to them, a year.
@@ -176,6 +179,9 @@ func (c *ControlPlane) startProcesses(ctx context.Context, now time.Time) error 
 	if err := c.writeFiles(); err != nil {
 		return err
 	}
+	if err := c.takeOver(); err != nil {
+		return err
+	}
 	c.etcd = c.process("etcd", "etcd", etcdArgs(c.path("etcd"), ports[0], ports[1]))
 	args := c.apiserverArgs(ports[2], ports[0])
 	first := []*Process{c.etcd}
@@ -247,7 +253,7 @@ func (c *ControlPlane) Stores() []*Process {
 // shrinks.
 func (c *ControlPlane) StoreSizes() ([]float64, error) {
 	var sizes []float64
-	for _, name := range []string{"etcd", "etcd-leases"}[:len(c.Stores())] {
+	for _, name := range c.storeNames() {
 		info, err := os.Stat(c.path(filepath.Join(name, "member", "snap", "db")))
 		if err != nil {
 			return nil, fmt.Errorf("looking at the size of a store: %w", err)

@@ -28,15 +28,57 @@ func (c *ControlPlane) Restore(ctx context.Context) error {
 	})
 }
 
+// Keep copies the stores, as they are now, to a directory that does not exist yet, for Options.Stores of another
+// control plane. The API server is away meanwhile.
+func (c *ControlPlane) Keep(ctx context.Context, dir string) error {
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		return fmt.Errorf("keeping the stores of %s: directory %s exists: name a new one", c.Name, dir)
+	}
+	return c.offline(ctx, func(string, string) error {
+		for _, store := range c.storeNames() {
+			if err := os.CopyFS(filepath.Join(dir, store), os.DirFS(c.path(store))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// takeOver copies the stores that Keep has kept.
+func (c *ControlPlane) takeOver() error {
+	if c.opts.Stores == "" {
+		return nil
+	}
+	for _, store := range c.storeNames() {
+		from := filepath.Join(c.opts.Stores, store)
+		if err := os.CopyFS(c.path(store), os.DirFS(from)); err != nil {
+			return fmt.Errorf("taking over the store of another control plane: %w", err)
+		}
+	}
+	return nil
+}
+
+// storeNames are the directories of the stores.
+func (c *ControlPlane) storeNames() []string {
+	if c.opts.LeasesApart {
+		return []string{"etcd", "etcd-leases"}
+	}
+	return []string{"etcd"}
+}
+
 // offline does something with the store and its backup while nothing runs over it.
 func (c *ControlPlane) offline(ctx context.Context, act func(store, backup string) error) error {
 	c.apiserver.Kill()
-	c.etcd.Stop(stopGrace)
+	for _, store := range c.Stores() {
+		store.Stop(stopGrace)
+	}
 	if err := act(filepath.Join(c.Dir, "etcd"), filepath.Join(c.Dir, "backup")); err != nil {
 		return fmt.Errorf("working on the store of %s: %w", c.Name, err)
 	}
-	if err := c.etcd.Start(); err != nil {
-		return err
+	for _, store := range c.Stores() {
+		if err := store.Start(); err != nil {
+			return err
+		}
 	}
 	return c.StartAPIServer(ctx)
 }

@@ -76,8 +76,11 @@ func Grow(ctx context.Context, o Options, sizes []Size, log io.Writer) ([]measur
 	table := &measure.Table{Log: log}
 	var smallest *run
 	for i, size := range sizes {
-		o.Size = size
-		r, err := runHub(ctx, o, table, smallest, size.String()+": ")
+		one := o
+		if one.Size = size; i < len(sizes)-1 {
+			one.Keep, one.From = "", ""
+		}
+		r, err := runHub(ctx, one, table, smallest, size.String()+": ")
 		if err != nil {
 			return table.Figures, fmt.Errorf("%s: %w", size, err)
 		}
@@ -94,7 +97,8 @@ func runHub(ctx context.Context, o Options, table *measure.Table, smallest *run,
 		return nil, err
 	}
 	options := fleet.Options{
-		Binaries: o.Binaries, Audit: true, AuditPolicy: auditPolicy(), LeasesApart: o.LeasesApart, Log: table.Log,
+		Binaries: o.Binaries, Audit: true, AuditPolicy: auditPolicy(), LeasesApart: o.LeasesApart, Stores: o.From,
+		Log: table.Log,
 	}
 	if o.Lean {
 		options.APIServerArgs = lean()
@@ -204,25 +208,39 @@ func (r *run) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := r.populate(ctx); err != nil {
+		return err
+	}
+	if err := r.quiet(ctx); err != nil {
+		return err
+	}
+	const state = "all clusters and no add-on"
+	return errors.Join(r.noteMemory("memory with "+state, 0), r.noteServers(state))
+}
+
+// populate brings all clusters to the hub, or finds those of an earlier run there.
+func (r *run) populate(ctx context.Context) error {
+	clusters := make([]string, r.Size.Clusters)
+	for i := range clusters {
+		clusters[i] = clusterName(i)
+	}
+	if r.From != "" {
+		return r.spokes.Return(ctx, clusters)
+	}
 	for _, object := range groundwork() {
 		if err := r.hub.Create(ctx, object); err != nil {
 			return fmt.Errorf("creating %T %s: %w", object, object.GetName(), err)
 		}
-	}
-	clusters := make([]string, r.Size.Clusters)
-	for i := range clusters {
-		clusters[i] = clusterName(i)
 	}
 	began := time.Now()
 	if err := r.spokes.Join(ctx, clusters, map[string]string{labelBench: "true"}); err != nil {
 		return err
 	}
 	r.Time(r.title+"clusters created until all are available", time.Since(began), 0)
-	if err := r.quiet(ctx); err != nil {
-		return err
+	if r.Keep == "" {
+		return nil
 	}
-	const state = "all clusters and no add-on"
-	return errors.Join(r.noteMemory("memory with "+state, 0), r.noteServers(state))
+	return r.fleet.Hub.Keep(ctx, r.Keep)
 }
 
 // prepare creates the templates of all add-ons at a new revision, and returns it.

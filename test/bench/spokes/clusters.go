@@ -55,6 +55,29 @@ func (s *Spokes) Join(ctx context.Context, clusters []string, labels map[string]
 	return group.Wait()
 }
 
+// Return counts clusters as joined that the hub has from an earlier time. The error names one that it does not have.
+func (s *Spokes) Return(ctx context.Context, clusters []string) error {
+	var all clusterv1.ManagedClusterList
+	if err := s.client.List(ctx, &all); err != nil {
+		return fmt.Errorf("listing the clusters of an earlier run: %w", err)
+	}
+	known := map[string]bool{}
+	for i := range all.Items {
+		known[all.Items[i].Name] = meta.IsStatusConditionTrue(
+			all.Items[i].Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	}
+	for _, name := range clusters {
+		if !known[name] {
+			return fmt.Errorf("cluster %s is not available on the hub of the earlier run, which has %d clusters: keep one "+
+				"with as many", name, len(known))
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.joined = clusters
+	return nil
+}
+
 // managedCluster is a cluster whose agent has registered and that an administrator has accepted.
 func managedCluster(name string, labels map[string]string) *clusterv1.ManagedCluster {
 	return &clusterv1.ManagedCluster{

@@ -49,8 +49,9 @@ type Options struct {
 	// AuditPolicy and APIServerArgs are those of the hub, as in sandbox.Options.
 	AuditPolicy   string
 	APIServerArgs []string
-	// LeasesApart is that of the hub, as in sandbox.Options.
+	// LeasesApart and Stores are those of the hub, as in sandbox.Options.
 	LeasesApart bool
+	Stores      string
 	// Admission names admission plugins to turn on, as in sandbox.Options.
 	Admission []string
 	// SigningDuration is the lifetime of the certificates that the hub signs, as in sandbox.Options.
@@ -173,7 +174,7 @@ func (f *Fleet) startControlPlanes(ctx context.Context) error {
 			if i == 0 {
 				options.SigningDuration = f.opts.SigningDuration
 				options.AuditPolicy, options.APIServerArgs = f.opts.AuditPolicy, f.opts.APIServerArgs
-				options.LeasesApart = f.opts.LeasesApart
+				options.LeasesApart, options.Stores = f.opts.LeasesApart, f.opts.Stores
 			}
 			if f.opts.Samples != "" {
 				options.APIServerArgs = append(slices.Clone(options.APIServerArgs), sampledAPIServerArgs...)

@@ -29,6 +29,10 @@ func run(ctx context.Context) error {
 	flag.DurationVar(&options.Heartbeat, "heartbeat", options.Heartbeat,
 		"how often each simulated cluster renews its lease; 0 means never")
 	flag.BoolVar(&options.LeasesApart, "leases-apart", false, "give the leases of the hub an etcd of their own")
+	flag.StringVar(&options.Keep, "keep", "",
+		"new directory for the stores of the hub of the last size once all clusters have joined")
+	flag.StringVar(&options.From, "from", "",
+		"directory of an earlier -keep for the last size, where nobody has to join then")
 	only := flag.String("only", "", "steps beside joining, with commas: "+
 		"install, idle, change, restart, waves, upgrade, uninstall, hooks, floor; empty means all")
 	file := flag.String("json", "bin/bench-fleet.json", "file for the figures; empty for none")
