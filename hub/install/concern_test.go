@@ -24,7 +24,7 @@ func tenants(n int, theirs func(*scene), changes ...func(*fleetFacts)) fleetFact
 		}
 		d := other.known()
 		d.Key = keyOfTheirs()
-		f.placements = append(f.placements, d)
+		f.placements, f.own = append(f.placements, d), true
 		all, _ := clustersets.MembersOf([]string{clustersets.Global}, nil)
 		some, _ := clustersets.MembersOf([]string{"theirs"}, nil)
 		f.inSets = map[string]clustersets.Members{"ns": all, "theirs": some}
@@ -141,6 +141,7 @@ func TestWhatIsUncertainAboutThePlacementOfAnotherUserHoldsUpNothing(t *testing.
 		"one that is going":                                 {going, []func(*fleetFacts){knew(nil, "x")}, true},
 		"but not where its binding went":                    {going, []func(*fleetFacts){knew(all, "x")}, false},
 		"one of another scheduler, for five minutes":        {others, []func(*fleetFacts){at(noon().Add(-time.Minute))}, false},
+		"nor on a hub that another scheduler decides for":   {wrong, []func(*fleetFacts){at(noon().Add(-time.Minute)), func(f *fleetFacts) { f.own = false }}, false},
 		"one of another scheduler, that never writes pages": {others, []func(*fleetFacts){at(noon().Add(-fleet.FailoverPeriod))}, true},
 	}
 	for sentence, tc := range tests {

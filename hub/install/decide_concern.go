@@ -40,8 +40,8 @@ func (f fleetFacts) concerns(d *fleet.Decisions, c candidate) (concerns bool, un
 		// Of a namespace that is deleted, the bindings go before or after their Placements.
 		return !known || !was.bound || was.decisions.Selects(c.cluster) || was.members.Has(c.managed.Labels) ||
 			slices.Contains(strings.Fields(c.absence.by), d.Key.String()), time.Time{}
-	case d.Placement.Annotations[clusterv1beta1.PlacementDisableAnnotation] == "true":
-		// Other schedulers need no bindings, and write one PlacementDecision after the other.
+	case !f.own, d.Placement.Annotations[clusterv1beta1.PlacementDisableAnnotation] == "true":
+		// Other schedulers may ask for no bindings, and write one PlacementDecision after the other.
 		if d.DoubtedSince.IsZero() {
 			return true, time.Time{}
 		}

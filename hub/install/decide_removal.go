@@ -71,6 +71,8 @@ type fleetFacts struct {
 	cma client.Object
 	// last is the number of the last note before the decisions were read: what was noted later may be newer than they.
 	last uint64
+	// own reports whether our placement decides, unless others do.
+	own bool
 	// placements are the decisions of the listed placements.
 	placements []*fleet.Decisions
 	// undecided are those of our placement that are being decided, with the reason.

@@ -22,8 +22,10 @@ import (
 // observeFleet reads the facts about the removal of one add-on from clusters: what was noted since the last pass, and
 // all its clusters only after a start, after an edit, or where the limit may be reached.
 func (r *Reconciler) observeFleet(ctx context.Context, name string) (f fleetFacts, err error) {
-	f = fleetFacts{now: r.Clock.Now(), limit: r.Limit, undecided: map[types.NamespacedName]fleet.Undecided{},
-		unjudged: map[types.NamespacedName]map[string]bool{}}
+	f = fleetFacts{
+		now: r.Clock.Now(), limit: r.Limit, own: r.Placements.Own,
+		undecided: map[types.NamespacedName]fleet.Undecided{}, unjudged: map[types.NamespacedName]map[string]bool{},
+	}
 	var first bool
 	first, f.last = r.memory.begin(name)
 	defer func() {

@@ -8,7 +8,7 @@
 //     version selected without bindings stay selected until an administrator decides (docs/adr/0029-set-bindings.md).
 //   - decision groups (docs/adr/0042-decision-groups.md).
 //   - the rest (prioritizers, spread, sorting by score) is refused with the name of the field in condition
-//     PlacementMisconfigured, and existing decisions stay unchanged.
+//     PlacementMisconfigured, and existing decisions stay, but for clusters that leave the sets (decide_frozen.go).
 //
 // Decisions are slices of at most 100 clusters, one PlacementDecision each. A cluster stays in its slice as long as it
 // belongs to the decision group of the slice: new clusters take the places of removed ones. One that must move is in
@@ -19,5 +19,5 @@
 // Placements whose selectors judge the cluster differently after it.
 //
 // A Placement with annotation cluster.open-cluster-management.io/experimental-scheduling-disable=true is left
-// to others.
+// to others. Until they write, its decisions are like those of one that is misconfigured.
 package placement

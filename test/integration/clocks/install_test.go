@@ -18,6 +18,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -55,6 +56,9 @@ func newInstaller(t *testing.T, clusters int) *installer {
 	require.NoError(t, plane.Client.Create(t.Context(), &clusterv1beta1.Placement{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: i.name},
 	}))
+	binding := &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "global"}}
+	binding.Spec.ClusterSet = "global"
+	require.NoError(t, client.IgnoreAlreadyExists(plane.Client.Create(t.Context(), binding)))
 	for n := range clusters {
 		name := i.cluster(n)
 		require.NoError(t, plane.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
