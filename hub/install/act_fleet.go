@@ -56,10 +56,13 @@ func (r *Reconciler) remove(ctx context.Context, f fleetFacts, p removals) error
 		group.Go(func() error {
 			err := r.confirmCluster(ctx, c)
 			if err == nil && i > 0 { // The first ones were confirmed a moment ago.
-				err = r.still(ctx, f)
+				err = r.still(ctx, f, p)
 			}
 			if err == nil {
 				err = r.looked(f, c)
+			}
+			if err == nil {
+				err = r.apart(ctx, f, c)
 			}
 			if err == nil {
 				err = client.IgnoreNotFound(r.AddOns.DeleteWireAddOn(ctx, c.addon))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -28,8 +29,8 @@ func tenants(n int, theirs func(*scene), changes ...func(*fleetFacts)) fleetFact
 		all, _ := clustersets.MembersOf([]string{clustersets.Global}, nil)
 		some, _ := clustersets.MembersOf([]string{"theirs"}, nil)
 		f.inSets = map[string]clustersets.Members{"ns": all, "theirs": some}
-		f.intents[keyOfTheirs().String()] = intent{intentFormat + "now", noon().Add(-time.Minute)}
-		f.state.Intents[keyOfTheirs().String()] = intentFormat + "now"
+		f.intents[idOf(keyOfTheirs())] = intent{intentFormat + "now", noon().Add(-time.Minute)}
+		f.state.Intents[idOf(keyOfTheirs())] = intentFormat + "now"
 	}}, changes...)...)
 }
 
@@ -73,24 +74,20 @@ func TestAnEditOfOneUserDoesNotExplainWhatAnotherPlacementDropped(t *testing.T) 
 		changes []func(*fleetFacts)
 		removed bool
 	}{
-		"an edit of the Placement that dropped them":              {[]func(*fleetFacts){droppedBy(ours), editedOf(ours.String())}, true},
-		"not an edit of another one":                              {[]func(*fleetFacts){droppedBy(ours), editedOf(theirs.String())}, false},
-		"not even where that may select them":                     {[]func(*fleetFacts){droppedBy(ours), editedOf(theirs.String()), inTheirs}, false},
-		"both dropped them, and one was edited":                   {[]func(*fleetFacts){droppedBy(ours, theirs), editedOf(theirs.String())}, false},
-		"both dropped them, and both were edited":                 {[]func(*fleetFacts){droppedBy(ours, theirs), editedOf(theirs.String(), ours.String())}, true},
-		"an edit of the list":                                     {[]func(*fleetFacts){droppedBy(ours), editedOf(wholeList)}, true},
-		"after a restart, of the one that may select them":        {[]func(*fleetFacts){unseen, editedOf(ours.String())}, true},
-		"after a restart, not of one that cannot":                 {[]func(*fleetFacts){unseen, editedOf(theirs.String())}, false},
-		"after a restart, not of one of two that may":             {[]func(*fleetFacts){unseen, inTheirs, editedOf(ours.String())}, false},
-		"after a restart, of both that may":                       {[]func(*fleetFacts){unseen, inTheirs, editedOf(ours.String(), theirs.String())}, true},
-		"not of one that dropped them after they were dropped":    {[]func(*fleetFacts){unseen, droppedBy(theirs), editedOf(theirs.String())}, false},
-		"no Placement may select them, and one of two was edited": {[]func(*fleetFacts){unseen, editedOf(theirs.String()), nowhere}, false},
-		"no Placement may select them, and both were edited":      {[]func(*fleetFacts){unseen, editedOf(ours.String(), theirs.String()), nowhere}, true},
+		"an edit of the Placement that dropped them":           {[]func(*fleetFacts){droppedBy(ours), editedOf(idOf(ours))}, true},
+		"not an edit of another one":                           {[]func(*fleetFacts){droppedBy(ours), editedOf(idOf(theirs))}, false},
+		"not even where that may select them":                  {[]func(*fleetFacts){droppedBy(ours), editedOf(idOf(theirs)), inTheirs}, false},
+		"both dropped them, and one was edited":                {[]func(*fleetFacts){droppedBy(ours, theirs), editedOf(idOf(theirs))}, false},
+		"both dropped them, and both were edited":              {[]func(*fleetFacts){droppedBy(ours, theirs), editedOf(idOf(theirs), idOf(ours))}, true},
+		"an edit of the list":                                  {[]func(*fleetFacts){droppedBy(ours), editedOf(wholeList)}, true},
+		"after a restart, not of one of two":                   {[]func(*fleetFacts){unseen, editedOf(idOf(ours))}, false},
+		"after a restart, of both":                             {[]func(*fleetFacts){unseen, editedOf(idOf(ours), idOf(theirs))}, true},
+		"not of one that dropped them after they were dropped": {[]func(*fleetFacts){unseen, droppedBy(theirs), editedOf(idOf(theirs))}, false},
 	}
 	for sentence, tc := range tests {
 		t.Run(sentence, func(t *testing.T) {
 			f := tenants(30, nil, tc.changes...)
-			f.intents[ours.String()] = intent{intentFormat + "now", noon().Add(-time.Minute)}
+			f.intents[idOf(ours)] = intent{intentFormat + "now", noon().Add(-time.Minute)}
 			f.intents[wholeList] = intent{intentFormat + "list", noon().Add(-time.Minute)}
 			r := decideRemovals(f)
 			assert.Equal(t, tc.removed, len(r.remove) == 30, "%d are removed", len(r.remove))
@@ -98,8 +95,6 @@ func TestAnEditOfOneUserDoesNotExplainWhatAnotherPlacementDropped(t *testing.T) 
 		})
 	}
 }
-
-func nowhere(f *fleetFacts) { f.inSets["ns"] = nil }
 
 // Shows: hub/tenants-apart
 func TestWhatIsUncertainAboutThePlacementOfAnotherUserHoldsUpNothing(t *testing.T) {
@@ -114,35 +109,40 @@ func TestWhatIsUncertainAboutThePlacementOfAnotherUserHoldsUpNothing(t *testing.
 		s.placement.Annotations = map[string]string{clusterv1beta1.PlacementDisableAnnotation: "true"}
 		s.pages = nil
 	}
-	knew := func(members clustersets.Members, clusters ...string) func(*fleetFacts) {
+	replaced := func(s *scene) { s.pages = nil; s.placement.UID = "another" }
+	knew := func(members clustersets.Members) func(*fleetFacts) {
 		return func(f *fleetFacts) {
-			f.earlier = map[types.NamespacedName]earlier{keyOfTheirs(): {decided("q", clusters...).known(), members, true}}
+			f.earlier = map[types.NamespacedName]earlier{keyOfTheirs(): {"q", members, true}}
 		}
 	}
 	all, err := clustersets.MembersOf([]string{clustersets.Global}, nil)
-	assert.NoError(t, err)
-	at := func(since time.Time) func(*fleetFacts) {
-		return func(f *fleetFacts) { f.placements[1].DoubtedSince = since }
-	}
+	require.NoError(t, err)
+	byOurs, byTheirs := droppedBy(keyOf("p")), droppedBy(keyOfTheirs())
+	foreign := func(f *fleetFacts) { f.own = false }
+	lately := func(f *fleetFacts) { f.candidates[0].absence.apart = noon().Add(-10 * time.Second) }
 	tests := map[string]struct {
 		theirs  func(*scene)
 		changes []func(*fleetFacts)
 		removed bool
 	}{
-		"one that is misconfigured":                         {wrong, nil, true},
-		"but where it may select the cluster":               {wrong, []func(*fleetFacts){inTheirs}, false},
-		"but where it selected it":                          {wrong, []func(*fleetFacts){func(f *fleetFacts) { f.placements[1].Groups["c000"] = fleet.Group{} }}, false},
-		"but where a set has a wrong selector":              {wrong, []func(*fleetFacts){func(f *fleetFacts) { delete(f.inSets, "theirs") }}, false},
-		"one that is gone, of which this process knows":     {gone, []func(*fleetFacts){knew(nil, "x")}, true},
-		"but not of one that it never saw":                  {gone, nil, false},
-		"but not where that selected the cluster":           {gone, []func(*fleetFacts){knew(nil, "c000")}, false},
-		"but not where a binding went before":               {gone, []func(*fleetFacts){knew(all, "x")}, false},
-		"but not where it dropped the cluster as it went":   {gone, []func(*fleetFacts){knew(nil, "x"), droppedBy(keyOfTheirs())}, false},
-		"one that is going":                                 {going, []func(*fleetFacts){knew(nil, "x")}, true},
-		"but not where its binding went":                    {going, []func(*fleetFacts){knew(all, "x")}, false},
-		"one of another scheduler, for five minutes":        {others, []func(*fleetFacts){at(noon().Add(-time.Minute))}, false},
-		"nor on a hub that another scheduler decides for":   {wrong, []func(*fleetFacts){at(noon().Add(-time.Minute)), func(f *fleetFacts) { f.own = false }}, false},
-		"one of another scheduler, that never writes pages": {others, []func(*fleetFacts){at(noon().Add(-fleet.FailoverPeriod))}, true},
+		"one that is misconfigured":                            {wrong, []func(*fleetFacts){byOurs}, true},
+		"also when it dropped the cluster":                     {wrong, []func(*fleetFacts){byTheirs, knew(nil)}, true},
+		"but where it may select the cluster":                  {wrong, []func(*fleetFacts){byOurs, inTheirs}, false},
+		"but where it selected it":                             {wrong, []func(*fleetFacts){byOurs, func(f *fleetFacts) { f.placements[1].Groups["c000"] = fleet.Group{} }}, false},
+		"but where a set has a wrong selector":                 {wrong, []func(*fleetFacts){byOurs, func(f *fleetFacts) { delete(f.inSets, "theirs") }}, false},
+		"but where it has reached the cluster a moment ago":    {wrong, []func(*fleetFacts){byOurs, lately}, false},
+		"but not at first sight after a restart":               {wrong, []func(*fleetFacts){unseen}, false},
+		"one that is gone":                                     {gone, []func(*fleetFacts){byOurs}, true},
+		"but not of one that may have dropped the cluster":     {gone, []func(*fleetFacts){unseen}, false},
+		"but not where its binding went before":                {gone, []func(*fleetFacts){byTheirs, knew(all)}, false},
+		"but where the cluster left its set":                   {gone, []func(*fleetFacts){byTheirs, knew(nil)}, true},
+		"one that is going":                                    {going, []func(*fleetFacts){byTheirs, knew(nil)}, true},
+		"but not where its binding went":                       {going, []func(*fleetFacts){byTheirs, knew(all)}, false},
+		"one that is created again, before its binding":        {replaced, []func(*fleetFacts){byTheirs, knew(all)}, false},
+		"one that is created again, and never had the cluster": {replaced, []func(*fleetFacts){byTheirs, knew(nil)}, true},
+		"one of another scheduler":                             {others, []func(*fleetFacts){byOurs}, true},
+		"but not where that dropped the cluster":               {others, []func(*fleetFacts){byTheirs, knew(nil)}, false},
+		"nor on a hub that another scheduler decides for":      {wrong, []func(*fleetFacts){byTheirs, knew(nil), foreign}, false},
 	}
 	for sentence, tc := range tests {
 		t.Run(sentence, func(t *testing.T) {

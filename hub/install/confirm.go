@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/fleet"
+	"github.com/spokelet/spokelet/internal/clustersets"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -43,7 +45,7 @@ func (r *Reconciler) confirm(ctx context.Context, f fleetFacts, p removals) erro
 	if live == nil || !sameScope(f.cma, live) || live.GetAnnotations()[state] != f.cma.GetAnnotations()[state] {
 		return behindDefinition(f.cma.GetName())
 	}
-	for _, d := range f.placements {
+	for d := range p.concerned {
 		if err := r.Placements.Confirm(ctx, r.Live, d); err != nil {
 			return err
 		}
@@ -61,7 +63,7 @@ func (r *Reconciler) confirm(ctx context.Context, f fleetFacts, p removals) erro
 
 // still returns an error if the definition or the decisions from which removals follow are others by now: removing
 // add-ons from thousands of clusters takes minutes, in which a user may take back what dropped them.
-func (r *Reconciler) still(ctx context.Context, f fleetFacts) error {
+func (r *Reconciler) still(ctx context.Context, f fleetFacts, p removals) error {
 	cma, err := r.AddOns.PeekClusterManagementAddOn(ctx, f.cma.GetName())
 	if err != nil {
 		return err
@@ -69,7 +71,7 @@ func (r *Reconciler) still(ctx context.Context, f fleetFacts) error {
 	if cma == nil || !sameScope(f.cma, cma) {
 		return behindDefinition(f.cma.GetName())
 	}
-	for _, d := range f.placements {
+	for d := range p.concerned {
 		now, err := r.Placements.Decisions(ctx, d.Key)
 		if err != nil {
 			return err
@@ -84,11 +86,33 @@ func (r *Reconciler) still(ctx context.Context, f fleetFacts) error {
 // looked returns an error if our placement has not looked at a change of the cluster from which an add-on is removed,
 // or of what concerns all of them, or was not even told, or cannot tell any more whether it selects the cluster.
 func (r *Reconciler) looked(f fleetFacts, c candidate) error {
-	placements, _ := f.concerned(c)
-	for _, d := range placements {
+	for _, d := range c.concerned {
 		undecided, is := r.Placements.Passes.UndecidedAbout(d.Key, c.cluster)
 		if d.Own && ((is && f.holds(c, undecided)) || !r.Placements.Passes.Saw(c.managed) ||
 			r.Placements.Passes.Unknown(d.Key)[c.cluster]) {
+			return behindPlacement(d)
+		}
+	}
+	return nil
+}
+
+// apart returns an error if a Placement that may have dropped a cluster, and did not matter any more, may select it by
+// now: its binding is back.
+func (r *Reconciler) apart(ctx context.Context, f fleetFacts, c candidate) error {
+	for _, d := range f.placements {
+		if slices.Contains(c.concerned, d) || !c.absence.mayBe(d.Key) {
+			continue
+		}
+		bindings, err := r.bindings(ctx, d.Key.Namespace)
+		if err != nil {
+			return err
+		}
+		sets, err := r.sets(ctx)
+		if err != nil {
+			return err
+		}
+		bound, _ := clustersets.BoundSets(bindings, sets)
+		if members, err := clustersets.MembersOf(bound, sets); err != nil || members.Has(c.managed.Labels) {
 			return behindPlacement(d)
 		}
 	}

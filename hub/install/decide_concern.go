@@ -1,11 +1,12 @@
 package install
 
 import (
-	"fmt"
+	"hash/fnv"
 	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
 	"github.com/spokelet/spokelet/hub/fleet"
@@ -13,18 +14,38 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// earlier is what is known about a Placement that is gone or going, from when it was there.
+// apartPeriod is how long a Placement must be unable to select a cluster before it does not matter any more: tools
+// replace bindings, and move clusters between sets, in two writes.
+const apartPeriod = 30 * time.Second
+
+// earlier is a Placement when its decisions meant something last: the clusters that were bound to its namespace, where
+// that was known.
 type earlier struct {
-	decisions *fleet.Decisions
-	// members are the clusters that were bound to its namespace, and bound reports whether that is known.
+	uid     types.UID
 	members clustersets.Members
-	bound   bool
+	known   bool
+}
+
+// mayBe reports whether a Placement may be one of those that dropped the cluster.
+func (a absence) mayBe(placement types.NamespacedName) bool {
+	return a.unseen || a.by == "" || slices.Contains(strings.Fields(a.by), idOf(placement))
 }
 
 // reaches reports whether the sets that are bound to the namespace of a Placement have a cluster, or it is not known.
 func (f fleetFacts) reaches(d *fleet.Decisions, c candidate) bool {
 	members, known := f.inSets[d.Key.Namespace]
 	return c.managed == nil || !known || members.Has(c.managed.Labels)
+}
+
+// reachOf identifies the Placements that reach a cluster.
+func (f fleetFacts) reachOf(c candidate) uint64 {
+	h := fnv.New64a()
+	for _, d := range f.placements {
+		if f.reaches(d, c) {
+			_, _ = h.Write([]byte(d.Key.String() + " ")) // It returns no error.
+		}
+	}
+	return h.Sum64()
 }
 
 // concerns reports whether it matters for the removal from a cluster what is uncertain about a Placement, and until
@@ -34,58 +55,28 @@ func (f fleetFacts) concerns(d *fleet.Decisions, c candidate) (concerns bool, un
 	if d.Selects(c.cluster) || f.reaches(d, c) {
 		return true, time.Time{}
 	}
-	was, known := f.earlier[d.Key]
+	if until = c.absence.apart.Add(apartPeriod); f.now.Before(until) {
+		return true, until
+	}
+	was, seen := f.earlier[d.Key]
 	switch {
-	case d.Placement == nil, !d.Placement.DeletionTimestamp.IsZero():
-		// Of a namespace that is deleted, the bindings go before or after their Placements.
-		return !known || !was.bound || was.decisions.Selects(c.cluster) || was.members.Has(c.managed.Labels) ||
-			slices.Contains(strings.Fields(c.absence.by), d.Key.String()), time.Time{}
-	case !f.own, d.Placement.Annotations[clusterv1beta1.PlacementDisableAnnotation] == "true":
-		// Other schedulers may ask for no bindings, and write one PlacementDecision after the other.
-		if d.DoubtedSince.IsZero() {
-			return true, time.Time{}
-		}
-		until = d.DoubtedSince.Add(fleet.FailoverPeriod)
-		return f.now.Before(until), until
+	case !c.absence.mayBe(d.Key):
+		return false, time.Time{}
+	case d.Placement == nil, !d.Placement.DeletionTimestamp.IsZero(), !seen, was.uid != d.Placement.UID:
+		// Of a namespace that is created again, the bindings go and come before or after their Placements.
+		return !seen || !was.known || was.members.Has(c.managed.Labels), time.Time{}
 	}
-	return false, time.Time{}
+	// Other schedulers may select from sets that are not bound.
+	return !f.own || d.Placement.Annotations[clusterv1beta1.PlacementDisableAnnotation] == "true", time.Time{}
 }
 
-// settled returns why a cluster may be among the decisions of a Placement again that does not concern it any more, and
-// until when: decisions must be still for as long as those of others, for a minute after the cluster was dropped at most.
-// Who takes back what took the cluster out of a set has that time.
-func (f fleetFacts) settled(c candidate) (until time.Time, why error) {
-	for _, d := range f.placements {
-		dropped := c.absence.unseen || slices.Contains(strings.Fields(c.absence.by), d.Key.String())
-		if concerns, _ := f.concerns(d, c); concerns || !dropped {
-			continue
-		}
-		at := c.absence.noted.Add(fleet.QuietPeriod)
-		if d.Unfit == nil {
-			if still, err := d.Unselected(c.cluster, f.now); err != nil && still.After(at) {
-				at = reconcile.Earliest(still, c.absence.noted.Add(decidedAtMost))
-			}
-		}
-		if f.now.Before(at) {
-			until, why = reconcile.Earliest(until, at), fmt.Errorf("placement %s dropped cluster %s a moment ago", d.Key, c.cluster)
-		}
-	}
-	return until, why
-}
-
-// decidedAtMost is how long decisions that change all the time hold up the removal from a cluster that the Placement
-// cannot select again.
-const decidedAtMost = time.Minute
-
-// concerned returns the Placements that matter for the removal from a cluster, and when that may be fewer; zero when an
+// concerned returns the Placements that matter for the removal from a cluster, and when they may be fewer; zero when an
 // event tells.
-func (f fleetFacts) concerned(c candidate) (placements []*fleet.Decisions, until time.Time) {
+func (f fleetFacts) concerned(c candidate) (placements []*fleet.Decisions, fewer time.Time) {
 	for _, d := range f.placements {
-		concerns, at := f.concerns(d, c)
-		if concerns {
-			placements = append(placements, d)
-			until = reconcile.Earliest(until, at)
+		if concerns, until := f.concerns(d, c); concerns {
+			placements, fewer = append(placements, d), reconcile.Earliest(fewer, until)
 		}
 	}
-	return placements, until
+	return placements, fewer
 }

@@ -1,8 +1,9 @@
 package install
 
 import (
+	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"maps"
@@ -26,34 +27,31 @@ type intent struct {
 	since time.Time
 }
 
-// wholeList is the key of the intent which Placements are listed; all others have the key of one.
+// wholeList is the key of the intent which Placements are listed; all others have the idOf one.
 const wholeList = ""
 
 // intentFormat begins what identifies an intent.
 const intentFormat = "3:"
 
-// intentsOf identifies what people decide about each listed Placement: its spec, and the sets of clusters that are bound
-// to its namespace. The bindings of a namespace are in the order of their names.
+// intentsOf identifies what people decide about each listed Placement: its spec, and the sets of clusters that are
+// bound to its namespace. The bindings of a namespace are in the order of their names.
 func intentsOf(
 	placements []*fleet.Decisions, bindings map[string][]*clusterv1beta2.ManagedClusterSetBinding,
 	bound map[string]*clusterv1beta2.ManagedClusterSet,
 ) map[string]string {
-	list, intents := sha256.New(), map[string]string{}
-	encode := func(sum []byte) string {
-		const length = 8
-		return intentFormat + hex.EncodeToString(sum[:length])
-	}
+	var list, text bytes.Buffer
+	intents := map[string]string{}
 	for _, d := range placements {
-		h := sha256.New()
-		fmt.Fprintln(h, specOf(d.Placement))
+		text.Reset()
+		fmt.Fprintln(&text, specOf(d.Placement))
 		for _, b := range bindings[d.Key.Namespace] {
-			fmt.Fprintf(h, "binding %s %s %d %t\n", b.Name, b.UID, b.Generation, b.DeletionTimestamp.IsZero())
-			writeSet(h, b.Spec.ClusterSet, bound[b.Spec.ClusterSet])
+			fmt.Fprintf(&text, "binding %s %s %d %t\n", b.Name, b.UID, b.Generation, b.DeletionTimestamp.IsZero())
+			writeSet(&text, b.Spec.ClusterSet, bound[b.Spec.ClusterSet])
 		}
-		fmt.Fprintln(list, d.Key)
-		intents[d.Key.String()] = encode(h.Sum(nil))
+		fmt.Fprintln(&list, d.Key)
+		intents[idOf(d.Key)] = intentFormat + shortOf(text.Bytes())
 	}
-	intents[wholeList] = encode(list.Sum(nil))
+	intents[wholeList] = intentFormat + shortOf(list.Bytes())
 	return intents
 }
 
@@ -104,32 +102,33 @@ func (f fleetFacts) explained(c candidate, counts func(edited intent) bool) bool
 	})
 }
 
-// droppedBy returns the keys of the Placements that dropped a cluster. If this process did not see that, it may be each
-// that may select the cluster, or any if none may now.
+// droppedBy returns the ids of the Placements that may be those that dropped a cluster: all of them if this process did
+// not see that. The present sets do not tell, for the cluster may have left one.
 func (f fleetFacts) droppedBy(c candidate) []string {
-	if !c.absence.unseen && c.absence.by != "" {
-		return strings.Fields(c.absence.by)
-	}
-	var all, may []string
+	var may []string
 	for _, d := range f.placements {
-		all = append(all, d.Key.String())
-		if f.reaches(d, c) {
-			may = append(may, d.Key.String())
+		if c.absence.mayBe(d.Key) {
+			may = append(may, idOf(d.Key))
 		}
 	}
-	if len(may) == 0 {
-		return all
-	}
-	return append(may, strings.Fields(c.absence.by)...)
+	return may
 }
 
-// by adds the key of a Placement to those that dropped a cluster.
+// addTo adds the id of a Placement to those that dropped a cluster.
 func addTo(by string, placement types.NamespacedName) string {
-	key := placement.String()
-	if slices.Contains(strings.Fields(by), key) {
+	id := idOf(placement)
+	if slices.Contains(strings.Fields(by), id) {
 		return by
 	}
-	return strings.TrimSpace(by + " " + key)
+	return strings.TrimSpace(by + " " + id)
+}
+
+// idOf is a short form of the key of a Placement: an annotation has those of a thousand.
+func idOf(placement types.NamespacedName) string { return shortOf([]byte(placement.String())) }
+
+func shortOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return base64.RawStdEncoding.EncodeToString(sum[:digestSize])
 }
 
 // settle takes over the edits of which all that follows is done.
@@ -174,8 +173,8 @@ func (f fleetFacts) settleOne(r *removals, is intent, waits bool) bool {
 	return true
 }
 
-// takenBack returns an edit that was taken back, until it is forgotten, so that the same is an edit again when it is made
-// later. A cache that lacks an edit for a moment makes it no edit of now.
+// takenBack returns an edit that was taken back, until it is forgotten, so that the same is an edit again when it is
+// made later. A cache that lacks an edit for a moment makes it no edit of now.
 func (i intent) takenBack(r *removals, was edit, now time.Time) *edit {
 	if was.To == "" {
 		return nil

@@ -30,7 +30,10 @@ type absence struct {
 	noted time.Time
 	// available is since when the cluster is available, by the clock of the hub; see memory.availableSince.
 	available time.Time
-	// by are the keys of the Placements that this process saw drop the cluster, separated by spaces; unseen reports
+	// reach identifies the Placements that may select the cluster, and apart is since when these are they.
+	reach uint64
+	apart time.Time
+	// by are the ids of the Placements that this process saw drop the cluster, separated by spaces; unseen reports
 	// whether it was unselected before.
 	by     string
 	unseen bool

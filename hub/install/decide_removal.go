@@ -1,7 +1,6 @@
 package install
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -55,6 +54,9 @@ type candidate struct {
 	// managed is the cluster; nil when it does not exist.
 	managed *clusterv1.ManagedCluster
 	absence absence
+	// concerned are the Placements that matter for it, and fewer is when that may be fewer; set by decideRemovals.
+	concerned []*fleet.Decisions
+	fewer     time.Time
 	// unread reports whether the add-on or the cluster cannot be decoded.
 	unread bool
 }
@@ -102,6 +104,8 @@ type fleetFacts struct {
 
 // removals is the decision about the removal of one add-on from clusters.
 type removals struct {
+	// concerned are the Placements that matter for what is removed.
+	concerned sets.Set[*fleet.Decisions]
 	// scoped reports whether a Placement does not matter for a removal, as the sets of its namespace lack the cluster.
 	scoped bool
 	// remove are the add-ons to delete, and counted the clusters of those that count for the limit.
@@ -121,11 +125,11 @@ type removals struct {
 	wake time.Time
 }
 
-// editedSince reports whether an edit explains why a cluster is unselected, or people edited a Placement that another
-// program schedules after the cluster came back. The latter counts where no limit lets us record what people decide.
-func (f fleetFacts) editedSince(c candidate, placements []*fleet.Decisions) bool {
-	return f.explained(c, func(intent) bool { return true }) ||
-		(f.limit.Percent == 0 && slices.ContainsFunc(placements, func(d *fleet.Decisions) bool {
+// editedSince reports whether an edit since a cluster came back explains why it is unselected, or people edited a Placement that another
+// program schedules since then. The latter counts where no limit lets us record what people decide.
+func (f fleetFacts) editedSince(c candidate) bool {
+	return f.explained(c, func(edited intent) bool { return !edited.since.Before(c.absence.available) }) ||
+		(f.limit.Percent == 0 && slices.ContainsFunc(c.concerned, func(d *fleet.Decisions) bool {
 			return !d.Own && d.Placement != nil && fleet.LastEdited(d.Placement).After(c.absence.available)
 		}))
 }
@@ -133,32 +137,36 @@ func (f fleetFacts) editedSince(c candidate, placements []*fleet.Decisions) bool
 // unfit reports whether the decisions of a placement mean nothing now, or with wholeList those of any.
 func (f fleetFacts) unfit(key string) bool {
 	return slices.ContainsFunc(f.placements, func(d *fleet.Decisions) bool {
-		return d.Unfit != nil && (key == wholeList || d.Key.String() == key)
+		return isUnfit(d) && (key == wholeList || idOf(d.Key) == key)
 	})
 }
+
+func isUnfit(d *fleet.Decisions) bool { return d.Unfit != nil }
 
 func (f fleetFacts) isHeld() bool { return f.cma.GetAnnotations()[names.AnnotationRemovalHeld] != "" }
 
 // decideRemovals returns from which clusters an add-on is removed now.
 func decideRemovals(f fleetFacts) removals {
-	r := removals{}
+	r := removals{concerned: sets.New[*fleet.Decisions]()}
 	var sure, doubted []candidate
-	unknown, held := false, f.members(f.state.Held)
+	isUnknown, blocked, held := false, false, f.members(f.state.Held)
 	// An earlier version did not note which clusters were held.
 	f.held = func(c candidate) bool { return held(c) || (f.isHeld() && f.state.Held == "") }
 	for _, c := range f.candidates {
+		c.concerned, c.fewer = f.concerned(c)
 		wake, done, err := f.judge(c)
-		why := f.unknown(c.cluster)
+		blocked = blocked || (!done && slices.ContainsFunc(c.concerned, isUnfit))
+		why := unknown(c.concerned, f.unjudged, c.cluster)
 		switch {
 		case done:
 			r.done = append(r.done, c.cluster)
 			continue
 		case c.unread: // It keeps its add-on, and an event tells when it can be decoded.
 		case why != nil:
-			r.kept, unknown = append(r.kept, why.Error()), true
+			r.kept, isUnknown = append(r.kept, why.Error()), true
 		case err == nil:
-			concerned, _ := f.concerned(c)
-			sure, r.scoped = append(sure, c), r.scoped || len(concerned) < len(f.placements)
+			sure, r.scoped = append(sure, c), r.scoped || len(c.concerned) < len(f.placements)
+			r.concerned.Insert(c.concerned...)
 			continue
 		case wake.IsZero():
 			r.kept = append(r.kept, err.Error())
@@ -172,7 +180,7 @@ func decideRemovals(f fleetFacts) removals {
 	for key, undecided := range f.undecided {
 		since := undecided.Since
 		if since.IsZero() {
-			since = f.intents[key.String()].since // This process has not decided at all.
+			since = f.intents[idOf(key)].since // This process has not decided at all.
 		}
 		if len(f.candidates) > len(r.done) && f.now.Sub(since) > fleet.FailoverPeriod {
 			r.kept = append(r.kept, undecided.Why.Error()+", which does not come to an end")
@@ -180,8 +188,7 @@ func decideRemovals(f fleetFacts) removals {
 	}
 	slices.Sort(r.kept)
 	r.kept = slices.Compact(r.kept)
-	left := len(f.candidates) > len(r.done)
-	waits := !r.wake.IsZero() || len(sure) > 0 || len(doubted) > 0 || (left && f.unfit(wholeList))
+	waits := !r.wake.IsZero() || len(sure) > 0 || len(doubted) > 0 || blocked
 	f.guard(&r, sure, doubted)
 	state := f.state
 	state.Recent = f.recentAfter(r)
@@ -193,7 +200,7 @@ func decideRemovals(f fleetFacts) removals {
 	}
 	f.settle(&r, &state, waits)
 	r.annotations = f.annotate(r, state, waits)
-	if unknown { // Nothing that a pass of the placement writes need tell when it is known. Nobody else waits for that.
+	if isUnknown { // Nothing that a pass of the placement writes need tell when it is known. Nobody else waits for that.
 		r.wake = reconcile.Earliest(r.wake, f.now.Add(unknownPeriod))
 	}
 	return r
@@ -221,11 +228,13 @@ func (f fleetFacts) members(encoded string) func(candidate) bool {
 	return func(c candidate) bool { return all.Has(digestOf(f.cma.GetUID(), c.cluster)) }
 }
 
-// unknown returns why it is unknown whether a placement selects a cluster, with the same words for each cluster; nil
-// when it is known.
-func (f fleetFacts) unknown(cluster string) error {
-	for _, d := range f.placements {
-		if f.unjudged[d.Key][cluster] {
+// unknown returns why it is unknown whether one of some placements selects a cluster, with the same words for each
+// cluster; nil when it is known.
+func unknown(
+	placements []*fleet.Decisions, unjudged map[types.NamespacedName]map[string]bool, cluster string,
+) error {
+	for _, d := range placements {
+		if unjudged[d.Key][cluster] {
 			return fmt.Errorf("placement %s cannot tell whether it selects some of the clusters, as its expressions cost too "+
 				"much for them, or as they cannot be decoded", d.Key)
 		}
@@ -259,26 +268,24 @@ func (f fleetFacts) judge(c candidate) (wake time.Time, done bool, why error) {
 	if wake, why := admitted(c, f.now); why != nil {
 		return wake, false, why
 	}
-	placements, fewer := f.concerned(c)
-	wake, why = f.decided(c, placements)
-	if at, err := f.settled(c); err != nil {
-		wake, why = reconcile.Earliest(wake, at), cmp.Or(why, err)
+	if wake, why = f.decided(c); why != nil {
+		return reconcile.Earliest(wake, c.fewer), false, why
 	}
-	if why != nil {
-		return reconcile.Earliest(wake, fewer), false, why
-	}
-	created := c.addon.GetCreationTimestamp().Time
-	if len(f.placements) > 0 && len(placements) == 0 {
+	if len(f.placements) > 0 && len(c.concerned) == 0 {
 		return time.Time{}, false, nil // It is not why the cluster is unselected that it is away.
 	}
-	wake, why = reachable(c.managed, c.absence, created, placements, f.editedSince(c, placements), f.now)
+	created := c.addon.GetCreationTimestamp().Time
+	wake, why = reachable(c.managed, c.absence, created, c.concerned, f.editedSince(c), f.now)
+	if why != nil {
+		wake = reconcile.Earliest(wake, c.fewer)
+	}
 	return wake, false, why
 }
 
-// decided returns why some Placements, which concern a cluster, may select it, and the instant to check again, zero when
-// an event starts the next pass.
-func (f fleetFacts) decided(c candidate, placements []*fleet.Decisions) (wake time.Time, why error) {
-	for _, d := range placements {
+// decided returns why the Placements that concern a cluster may select it, and the instant to check again, zero when an
+// event starts the next pass.
+func (f fleetFacts) decided(c candidate) (wake time.Time, why error) {
+	for _, d := range c.concerned {
 		at, err := d.Unselected(c.cluster, f.now)
 		if undecided, is := f.undecided[d.Key]; err == nil && is && f.holds(c, undecided) {
 			at, err = f.now.Add(decidedPeriod), undecided.Why

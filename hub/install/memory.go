@@ -22,7 +22,7 @@ type memory struct {
 	notes uint64
 	// fleets are the clusters of each add-on that may be unselected.
 	fleets map[string]*remembered
-	// placements are what was known of Placements when they were there last.
+	// placements are the clusters that Placements could select when they were there last.
 	placements map[types.NamespacedName]earlier
 	// available are the clusters that are available, with the instant since when, as far as this process saw it.
 	available map[string]time.Time
@@ -34,6 +34,8 @@ type remembered struct {
 	found bool
 	// unselected are the clusters that have the add-on although no placement may select them.
 	unselected map[string]absence
+	// former are the Placements that dropped clusters which others select, and when a pass saw that.
+	former map[string]former
 	// went are the clusters from which the add-on went, and to which it did not come back.
 	went map[string]struct{}
 	// intents are the last that were seen of what people decide about placements, and when they were first seen.
@@ -156,7 +158,13 @@ func (m *memory) restart(addon string) {
 // drop remembers that a Placement dropped a cluster that may have an add-on that no placement selects any more.
 // available reports whether the cluster was available when that was decided.
 func (m *memory) drop(addon, cluster string, placement types.NamespacedName, available bool, now time.Time) {
-	m.change(addon, cluster, now, func(a *absence, _ bool) {
+	m.change(addon, cluster, now, func(a *absence, known bool) {
+		if was := m.fleet(addon).former[cluster]; !known && now.Before(was.at.Add(removalPeriod)) {
+			a.by = was.by
+		}
+		if now.Before(a.noted.Add(fleet.QuietPeriod)) {
+			a.unseen = false // A pass saw it before this was told.
+		}
 		a.by = addTo(a.by, placement)
 		a.dropped = a.dropped || (available && !a.away)
 	})
@@ -211,6 +219,28 @@ func (m *memory) forget(addon string, last uint64, clusters ...string) {
 			delete(f.unselected, cluster)
 		}
 	}
+}
+
+// former are Placements that dropped a cluster, as in absence.by.
+type former struct {
+	by string
+	at time.Time
+}
+
+// chosen forgets a cluster that a Placement selects, as forget does. For a while, those that dropped it are known:
+// whoever selects it for a moment does not explain what they did.
+func (m *memory) chosen(addon string, last uint64, cluster string, now time.Time) {
+	m.mu.Lock()
+	f := m.fleet(addon)
+	maps.DeleteFunc(f.former, func(_ string, was former) bool { return !now.Before(was.at.Add(removalPeriod)) })
+	if a := f.unselected[cluster]; a.by != "" && a.number <= last {
+		if f.former == nil {
+			f.former = map[string]former{}
+		}
+		f.former[cluster] = former{a.by, now}
+	}
+	m.mu.Unlock()
+	m.forget(addon, last, cluster)
 }
 
 // gone forgets a cluster that does not have the add-on any more, and remembers that it went.
@@ -283,18 +313,18 @@ func (m *memory) intentsOf(addon string, intents map[string]string, now time.Tim
 	return maps.Clone(known)
 }
 
-// placement returns what was known of a Placement when it was there last, which is now unless it is gone or going.
-func (m *memory) placement(d *fleet.Decisions, members clustersets.Members, bound bool) (was earlier, known bool) {
+// placement returns what was known of a Placement when its decisions meant something last.
+func (m *memory) placement(d *fleet.Decisions, members clustersets.Members, known bool) (was earlier, seen bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if d.Placement != nil && d.Placement.DeletionTimestamp.IsZero() && d.Incomplete == nil {
+	if d.Unfit == nil {
 		if m.placements == nil {
 			m.placements = map[types.NamespacedName]earlier{}
 		}
-		m.placements[d.Key] = earlier{d, members, bound}
+		m.placements[d.Key] = earlier{d.Placement.UID, members, known}
 	}
-	was, known = m.placements[d.Key]
-	return was, known
+	was, seen = m.placements[d.Key]
+	return was, seen
 }
 
 // forgetPlacement forgets a Placement that no add-on lists.

@@ -91,20 +91,15 @@ func (r *Reconciler) observeIntents(ctx context.Context, f *fleetFacts, name str
 		if _, seen := f.bindings[namespace]; seen {
 			continue
 		}
-		var list clusterv1beta2.ManagedClusterSetBindingList
-		if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-			return fmt.Errorf("listing the ManagedClusterSetBindings of namespace %s: %w", namespace, err)
+		bindings, err := r.bindings(ctx, namespace)
+		if err != nil {
+			return err
 		}
-		f.bindings[namespace] = slices.SortedFunc(slices.Values(reconcile.Pointers(list.Items)),
-			func(a, b *clusterv1beta2.ManagedClusterSetBinding) int { return strings.Compare(a.Name, b.Name) })
+		f.bindings[namespace] = bindings
 	}
-	var list clusterv1beta2.ManagedClusterSetList
-	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing ManagedClusterSets: %w", err)
-	}
-	f.sets = make(map[string]*clusterv1beta2.ManagedClusterSet, len(list.Items))
-	for _, set := range reconcile.Pointers(list.Items) {
-		f.sets[set.Name] = set
+	var err error
+	if f.sets, err = r.sets(ctx); err != nil {
+		return err
 	}
 	f.inSets = map[string]clustersets.Members{}
 	for namespace, bindings := range f.bindings {
@@ -115,8 +110,8 @@ func (r *Reconciler) observeIntents(ctx context.Context, f *fleetFacts, name str
 	}
 	f.earlier = map[types.NamespacedName]earlier{}
 	for _, d := range f.placements {
-		members, bound := f.inSets[d.Key.Namespace]
-		if was, known := r.memory.placement(d, members, bound); known {
+		members, known := f.inSets[d.Key.Namespace]
+		if was, seen := r.memory.placement(d, members, known); seen {
 			f.earlier[d.Key] = was
 		}
 	}
@@ -128,6 +123,31 @@ func (r *Reconciler) observeIntents(ctx context.Context, f *fleetFacts, name str
 		}
 	}
 	return nil
+}
+
+// bindings reads the bindings of a namespace, in the order of their names.
+func (r *Reconciler) bindings(
+	ctx context.Context, namespace string,
+) ([]*clusterv1beta2.ManagedClusterSetBinding, error) {
+	var list clusterv1beta2.ManagedClusterSetBindingList
+	if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the ManagedClusterSetBindings of namespace %s: %w", namespace, err)
+	}
+	byName := func(a, b *clusterv1beta2.ManagedClusterSetBinding) int { return strings.Compare(a.Name, b.Name) }
+	return slices.SortedFunc(slices.Values(reconcile.Pointers(list.Items)), byName), nil
+}
+
+// sets reads all ManagedClusterSets, by their names.
+func (r *Reconciler) sets(ctx context.Context) (map[string]*clusterv1beta2.ManagedClusterSet, error) {
+	var list clusterv1beta2.ManagedClusterSetList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing ManagedClusterSets: %w", err)
+	}
+	sets := make(map[string]*clusterv1beta2.ManagedClusterSet, len(list.Items))
+	for _, set := range reconcile.Pointers(list.Items) {
+		sets[set.Name] = set
+	}
+	return sets, nil
 }
 
 // scan looks at all add-ons of a name, notes those that no placement selects, and returns how many placements
@@ -153,7 +173,7 @@ func (r *Reconciler) prune(f fleetFacts, name string) int {
 	left := 0
 	for cluster := range r.memory.unselected(name) {
 		if f.selects(cluster) {
-			r.memory.forget(name, f.last, cluster)
+			r.memory.chosen(name, f.last, cluster, f.now)
 		} else {
 			left++
 		}
@@ -180,6 +200,9 @@ func (r *Reconciler) candidates(ctx context.Context, f fleetFacts, name string) 
 			return nil, err
 		}
 		c.absence = absence.update(c.managed, f.now)
+		if reach := f.reachOf(c); c.absence.apart.IsZero() || c.absence.reach != reach {
+			c.absence.reach, c.absence.apart = reach, f.now
+		}
 		c.absence.available = r.memory.availableSince(c.managed)
 		if c.absence != absence {
 			r.memory.learn(name, cluster, c.absence)

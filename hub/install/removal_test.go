@@ -39,7 +39,7 @@ func keyOf(name string) types.NamespacedName {
 
 // intents are those of an add-on that lists Placement p.
 func intents(of string) map[string]string {
-	return map[string]string{wholeList: intentFormat + "list", keyOf("p").String(): intentFormat + of}
+	return map[string]string{wholeList: intentFormat + "list", idOf(keyOf("p")): intentFormat + of}
 }
 
 // intended are these, as they are known since an instant.

@@ -70,6 +70,9 @@ func (r *Reconciler) confirmScope(ctx context.Context, f facts) (asked bool, err
 	if err != nil {
 		return false, err
 	}
+	if f.orphaned && placement == nil {
+		return true, fleet.ConfirmSets(ctx, r.Live, key.Namespace, f.bindings, f.sets)
+	}
 	const unbound = names.AnnotationSetBindings
 	if placement == nil || !fleet.SameSpec(placement, f.placement) || isForeign(placement) != isForeign(f.placement) ||
 		placement.Annotations[unbound] != f.placement.Annotations[unbound] {

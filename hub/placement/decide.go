@@ -32,8 +32,11 @@ type facts struct {
 	decisionSlices []*clusterv1beta1.PlacementDecision
 	// taken are the names of the other PlacementDecisions in the namespace.
 	taken []string
-	// frozen reports whether the Placement is being deleted, or another scheduler is to take it over.
-	frozen bool
+	// frozen reports whether the Placement is being deleted, or another scheduler is to take it over. orphaned reports
+	// whether it is gone, and its decisions were left without an owner.
+	frozen, orphaned bool
+	// outside is since when clusters are outside of the sets that stay selected nevertheless.
+	outside map[string]time.Time
 	// unread are clusters that the API server has otherwise than the cache, and of which no more is known.
 	unread map[string]bool
 }
@@ -44,9 +47,11 @@ type plan struct {
 	// reason, but for clusters that it may not have any more.
 	misconfigured error
 	frozen        bool
-	scope         scope
-	selection     selection
-	layout        layout.Layout
+	// outside is since when clusters are outside of the sets, of a frozen one.
+	outside   map[string]time.Time
+	scope     scope
+	selection selection
+	layout    layout.Layout
 	// dropped are the clusters that are selected now and will not be.
 	dropped []string
 }

@@ -62,8 +62,8 @@ const mayPay = maxFleetCost / 10_000
 // concerns reports whether a change of a cluster may alter the decisions of a Placement.
 func (in interest) concerns(older, newer *view, c change) bool {
 	if in.misconfigured != nil || in.frozen {
-		left := newer.cluster != nil && !in.scope.covers(newer.cluster)
-		return in.scoped && left && (older.cluster == nil || in.scope.covers(older.cluster))
+		left := newer.cluster != nil && !in.scope.allows(newer.cluster)
+		return left && (older.cluster == nil || in.scope.allows(older.cluster))
 	}
 	plain := c.whole || c.taints ||
 		slices.ContainsFunc(c.labels, func(key string) bool { return in.scope.labels[key] || in.rules.labels[key] })

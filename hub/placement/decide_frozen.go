@@ -3,6 +3,7 @@ package placement
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,14 +17,15 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
+// outsidePeriod is how long a cluster must be outside of the sets before a Placement that is not decided loses it: tools
+// replace bindings, and move clusters between sets, in two writes, and such a Placement selects none again.
+const outsidePeriod = 30 * time.Second
+
 // narrow returns the plan for a Placement that is not decided: it is misconfigured, is being deleted, or another
 // scheduler is about to take it over. It keeps its decisions, but no cluster that its namespace may not have any more:
 // who binds sets is an administrator, and who writes the Placement may not be one.
 func narrow(f facts, in interest, misconfigured error) plan {
-	p := plan{misconfigured: misconfigured, frozen: true, scope: in.scope}
-	if !in.scoped {
-		return p
-	}
+	p := plan{misconfigured: misconfigured, frozen: true, scope: in.scope, outside: map[string]time.Time{}}
 	clusters := map[string]*clusterv1.ManagedCluster{}
 	for _, c := range f.clusters {
 		clusters[c.Name] = c
@@ -32,21 +34,39 @@ func narrow(f facts, in interest, misconfigured error) plan {
 	for _, page := range f.decisionSlices {
 		for _, name := range addonapi.SelectedClusters(page) {
 			c, known := clusters[name]
-			left[name] = known && !f.unread[name] && !in.scope.covers(c)
+			if !known || f.unread[name] || in.scope.allows(c) || f.isOfOthers(page) {
+				continue
+			}
+			since, was := f.outside[name]
+			if !was {
+				since = f.now
+			}
+			p.outside[name] = since
+			if until := since.Add(outsidePeriod); f.now.Before(until) {
+				p.selection.wake = reconcile.Earliest(p.selection.wake, until)
+			} else {
+				left[name] = true
+			}
 		}
 	}
-	maps.DeleteFunc(left, func(_ string, leaves bool) bool { return !leaves })
 	if p.dropped = slices.Sorted(maps.Keys(left)); len(left) == 0 {
 		return p
 	}
-	p.layout = layout.Narrow(f.decisionSlices, f.placement.Status.DecisionGroups, func(name string) bool { return left[name] })
+	leaves := func(name string) bool { return left[name] }
+	p.layout = layout.Narrow(f.decisionSlices, f.placement.Status.DecisionGroups, leaves)
 	return p
 }
 
-// isOurs reports whether nobody else has written the decisions of a Placement since this controller decided, or began
-// to take clusters from them.
-func (p plan) isOurs(f facts) bool {
-	return fleet.IsDecided(f.placement, present(f.decisionSlices)) || fleet.IsDecided(f.placement, present(p.layout.Wanted()))
+// isOfOthers reports whether another scheduler, to which the Placement is left, made a PlacementDecision.
+func (f facts) isOfOthers(page *clusterv1beta1.PlacementDecision) bool {
+	_, ours := page.Annotations[names.AnnotationStickyPages]
+	return isForeign(f.placement) && !ours
+}
+
+// isMarked reports whether the mark of a Placement is about its decisions, as they are or as the plan leaves them.
+func (p plan) isMarked(f facts) bool {
+	return fleet.IsDecided(f.placement, present(f.decisionSlices)) ||
+		fleet.IsDecided(f.placement, present(p.layout.Wanted()))
 }
 
 // present returns the PlacementDecisions that count.
@@ -55,7 +75,9 @@ func present(pages []*clusterv1beta1.PlacementDecision) []*clusterv1beta1.Placem
 }
 
 // concludeFrozen sets the status that follows from a plan that only takes clusters away. It is written first: until the
-// PlacementDecisions follow, they are not what is decided, so that nobody acts on a part of them.
+// PlacementDecisions follow, they are not what is decided, so that nobody acts on a part of them. Where the mark is about
+// other ones, for a page was damaged or a process ended in between, they are uncertain until a person repairs the
+// Placement.
 func concludeFrozen(f facts, p plan, status *clusterv1beta1.PlacementStatus) {
 	if p.misconfigured != nil && !f.frozen {
 		reconcile.SetCondition(&status.Conditions, metav1.Condition{
@@ -64,7 +86,7 @@ func concludeFrozen(f facts, p plan, status *clusterv1beta1.PlacementStatus) {
 		}, f.now)
 	}
 	mark := meta.FindStatusCondition(status.Conditions, names.ConditionDecided)
-	if len(p.dropped) == 0 || (mark != nil && !p.isOurs(f)) {
+	if untold := mark == nil && isForeign(f.placement); len(p.dropped) == 0 || untold || (mark != nil && !p.isMarked(f)) {
 		return
 	}
 	pages := present(p.layout.Wanted())

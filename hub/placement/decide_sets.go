@@ -27,6 +27,9 @@ type scope struct {
 	// sets are the names of the bound sets, ordered; members are the selectors of their clusters.
 	sets    []string
 	members clustersets.Members
+	// all are the clusters of all bound sets, whichever the Placement asks for; known reports whether they are.
+	all   clustersets.Members
+	known bool
 	// labels are the keys of the labels that the selectors look at.
 	labels map[string]bool
 	// reason and message explain why no set is bound; empty when one is.
@@ -39,6 +42,9 @@ type scope struct {
 func scopeOf(f facts) (scope, error) {
 	s := scope{labels: map[string]bool{}}
 	bound, odd := clustersets.BoundSets(f.bindings, f.sets)
+	if all, err := clustersets.MembersOf(bound, f.sets); err == nil {
+		s.all, s.known = all, true
+	}
 	asked := f.placement.Spec.ClusterSets
 	for _, name := range bound {
 		if len(asked) > 0 && !slices.Contains(asked, name) {
@@ -99,6 +105,12 @@ func grandfathered(f facts) bool {
 // has reports whether a cluster is in a bound set.
 func (s scope) has(cluster *clusterv1.ManagedCluster) bool {
 	return s.members.Has(cluster.Labels)
+}
+
+// allows reports whether a cluster is in a set that is bound to the namespace, or may stay without one, or that is not
+// known.
+func (s scope) allows(cluster *clusterv1.ManagedCluster) bool {
+	return !s.known || s.all.Has(cluster.Labels) || s.earlier[cluster.Name]
 }
 
 // covers reports whether a cluster, nil for one that does not exist, is in a bound set or may stay without one.

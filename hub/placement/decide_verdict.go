@@ -16,11 +16,10 @@ import (
 type interest struct {
 	// misconfigured is what is wrong with the Placement or a set; then no cluster counts.
 	misconfigured error
-	// frozen reports whether the Placement is not decided for another reason, and scoped whether its scope is known. Then
-	// it matters only who leaves that.
-	frozen, scoped bool
-	rules          *rules
-	scope          scope
+	// frozen reports whether the Placement is not decided for another reason. Then it matters only who leaves its sets.
+	frozen bool
+	rules  *rules
+	scope  scope
 	// bindings are the names of the sets that bindings in the namespace refer to, whether the sets exist or not.
 	bindings []string
 }
@@ -35,7 +34,7 @@ func interestOf(f facts) interest {
 	}
 	var err error
 	in.scope, err = scopeOf(f)
-	in.scoped, in.misconfigured = err == nil, cmp.Or(in.misconfigured, err)
+	in.misconfigured = cmp.Or(in.misconfigured, err)
 	return in
 }
 

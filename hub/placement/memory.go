@@ -3,6 +3,7 @@ package placement
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/google/cel-go/cel"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -25,6 +26,8 @@ type memory struct {
 	told map[types.NamespacedName]clusterv1beta1.PlacementStatus
 	// refused are the names of the PlacementDecisions whose write the last passes were refused last.
 	refused map[types.NamespacedName]string
+	// outside are the clusters that Placements which are not decided have outside of their sets, and since when.
+	outside map[types.NamespacedName]map[string]time.Time
 }
 
 // remembered is what is known about one Placement.
@@ -91,6 +94,26 @@ func (m *memory) forget(key types.NamespacedName) {
 	delete(m.placements, key)
 	delete(m.told, key)
 	delete(m.refused, key)
+	delete(m.outside, key)
+}
+
+// outsideOf returns the clusters that a Placement has outside of its sets, which must not be changed.
+func (m *memory) outsideOf(key types.NamespacedName) map[string]time.Time {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.outside[key]
+}
+
+// noteOutside remembers them.
+func (m *memory) noteOutside(key types.NamespacedName, clusters map[string]time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.outside == nil {
+		m.outside = map[types.NamespacedName]map[string]time.Time{}
+	}
+	if m.outside[key] = clusters; len(clusters) == 0 {
+		delete(m.outside, key)
+	}
 }
 
 // refuse remembers the PlacementDecision whose write a pass was refused last; empty means none.

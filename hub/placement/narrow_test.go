@@ -47,6 +47,7 @@ func boundHub(t *testing.T, funcs interceptor.Funcs) (client.WithWatch, *Reconci
 func frozen() map[string]func(*testing.T, client.Client, client.ObjectKey) {
 	return map[string]func(*testing.T, client.Client, client.ObjectKey){
 		"it is misconfigured": func(t *testing.T, hub client.Client, key client.ObjectKey) {
+			t.Helper()
 			edit(t, hub, key, &clusterv1beta1.Placement{}, func(p *clusterv1beta1.Placement) {
 				p.Generation++
 				p.Spec.Predicates = []clusterv1beta1.ClusterPredicate{{}}
@@ -54,11 +55,13 @@ func frozen() map[string]func(*testing.T, client.Client, client.ObjectKey) {
 			})
 		},
 		"it is left to another scheduler": func(t *testing.T, hub client.Client, key client.ObjectKey) {
+			t.Helper()
 			edit(t, hub, key, &clusterv1beta1.Placement{}, func(p *clusterv1beta1.Placement) {
 				p.Annotations = map[string]string{clusterv1beta1.PlacementDisableAnnotation: "true"}
 			})
 		},
 		"a finalizer keeps it": func(t *testing.T, hub client.Client, key client.ObjectKey) {
+			t.Helper()
 			edit(t, hub, key, &clusterv1beta1.Placement{}, func(p *clusterv1beta1.Placement) {
 				p.Finalizers = []string{"example.com/mine"}
 			})
@@ -69,11 +72,24 @@ func frozen() map[string]func(*testing.T, client.Client, client.ObjectKey) {
 	}
 }
 
-func moves(t *testing.T, hub client.Client, cluster string) {
+// moves moves cluster c2 to a set, and puts it back with mine.
+func moves(t *testing.T, hub client.Client, set string) {
 	t.Helper()
-	edit(t, hub, client.ObjectKey{Name: cluster}, &clusterv1.ManagedCluster{}, func(c *clusterv1.ManagedCluster) {
-		c.Labels = map[string]string{clusterv1beta2.ClusterSetLabel: "theirs"}
+	edit(t, hub, client.ObjectKey{Name: "c2"}, &clusterv1.ManagedCluster{}, func(c *clusterv1.ManagedCluster) {
+		c.Labels = map[string]string{clusterv1beta2.ClusterSetLabel: set}
 	})
+}
+
+// settles makes the passes of a minute.
+func settles(t *testing.T, r *Reconciler, key client.ObjectKey) {
+	t.Helper()
+	for range 2 {
+		passOf(t, r, key)
+		clock, is := r.Clock.(*clocktesting.FakePassiveClock)
+		require.True(t, is)
+		clock.SetTime(clock.Now().Add(outsidePeriod))
+	}
+	passOf(t, r, key)
 }
 
 // An administrator takes a cluster out of the set that is bound to a namespace. A user of that namespace, who may write
@@ -89,18 +105,20 @@ func TestAPlacementThatIsNotDecidedKeepsNoClusterThatLeavesItsSets(t *testing.T)
 			require.Equal(t, []string{"c1", "c2", "c3"}, union(pagesOf(t, hub)), "it keeps its decisions")
 			was := &clusterv1.ManagedCluster{}
 			require.NoError(t, hub.Get(t.Context(), client.ObjectKey{Name: "c2"}, was))
-			moves(t, hub, "c2")
+			moves(t, hub, "theirs")
 			is := &clusterv1.ManagedCluster{}
 			require.NoError(t, hub.Get(t.Context(), client.ObjectKey{Name: "c2"}, is))
 			assert.Equal(t, []client.ObjectKey{key}, r.memory.concernedBy(was, is), "the change starts a pass")
-			passOf(t, r, key)
+			assert.Equal(t, outsidePeriod, passOf(t, r, key).RequeueAfter, "it may be on its way")
+			require.Contains(t, union(pagesOf(t, hub)), "c2")
+			settles(t, r, key)
 			assert.Equal(t, []string{"c1", "c3"}, union(pagesOf(t, hub)))
 			assert.Equal(t, []string{"c1", "c3"}, complete(t, hub, key), "its status says so")
 			_, undecided := r.Passes.Undecided(key)
 			assert.False(t, undecided)
 
 			require.NoError(t, hub.DeleteAllOf(t.Context(), &clusterv1beta2.ManagedClusterSetBinding{}, client.InNamespace(key.Namespace)))
-			passOf(t, r, key)
+			settles(t, r, key)
 			assert.Empty(t, union(pagesOf(t, hub)), "the binding is gone")
 			assert.Empty(t, complete(t, hub, key))
 			before := pagesOf(t, hub)
@@ -127,18 +145,23 @@ func complete(t *testing.T, hub client.Client, key client.ObjectKey) []string {
 }
 
 func TestWhatIsNotDecidedStaysWhereItIsUncertain(t *testing.T) {
-	others := func(t *testing.T, hub client.Client, key client.ObjectKey) {
-		pages := pagesOf(t, hub)
-		pages[0].Status.Decisions = append(pages[0].Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: "c4"})
-		require.NoError(t, hub.Status().Update(t.Context(), pages[0]))
+	others := func(t *testing.T, hub client.Client, _ client.ObjectKey) {
+		t.Helper()
+		page := pagesOf(t, hub)[0]
+		page.Annotations = nil
+		require.NoError(t, hub.Update(t.Context(), page))
 	}
 	for sentence, tc := range map[string]struct {
 		freeze string
 		change func(*testing.T, client.Client, client.ObjectKey)
 		stays  bool
 	}{
-		"another scheduler has written since": {"it is left to another scheduler", others, true},
+		"another scheduler has its own pages": {"it is left to another scheduler", others, true},
 		"but not who else writes its pages":   {"it is misconfigured", others, false},
+		"the binding is replaced, or the cluster comes back": {"it is misconfigured", func(t *testing.T, hub client.Client, _ client.ObjectKey) {
+			t.Helper()
+			moves(t, hub, "mine")
+		}, true},
 		"the selector of a set is wrong": {"it is misconfigured", func(t *testing.T, hub client.Client, _ client.ObjectKey) {
 			edit(t, hub, client.ObjectKey{Name: "mine"}, &clusterv1beta2.ManagedClusterSet{}, func(s *clusterv1beta2.ManagedClusterSet) {
 				s.Spec.ClusterSelector.SelectorType = "unknown"
@@ -151,9 +174,10 @@ func TestWhatIsNotDecidedStaysWhereItIsUncertain(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			hub, r, key := boundHub(t, interceptor.Funcs{})
 			frozen()[tc.freeze](t, hub, key)
-			moves(t, hub, "c2")
-			tc.change(t, hub, key)
+			moves(t, hub, "theirs")
 			passOf(t, r, key)
+			tc.change(t, hub, key)
+			settles(t, r, key)
 			assert.Equal(t, tc.stays, slices.Contains(union(pagesOf(t, hub)), "c2"))
 		})
 	}
@@ -163,14 +187,45 @@ func TestWhatIsNotDecidedStaysWhereItIsUncertain(t *testing.T) {
 func TestWhatIsNotDecidedDropsNoClusterByWhatOnlyTheCacheSays(t *testing.T) {
 	hub, r, key := boundHub(t, interceptor.Funcs{})
 	frozen()["it is misconfigured"](t, hub, key)
-	moves(t, hub, "c2")
+	moves(t, hub, "theirs")
 	r.Live = ahead{hub, func(_ *clusterv1beta1.Placement, c *clusterv1.ManagedCluster) {
 		if c.Name == "c2" {
 			c.Labels = map[string]string{clusterv1beta2.ClusterSetLabel: "mine"}
 		}
 	}}
-	passOf(t, r, key)
+	settles(t, r, key)
 	assert.Contains(t, union(pagesOf(t, hub)), "c2")
+}
+
+// A user who may edit the Placement narrows what it asks for. No cluster left the sets of the namespace.
+func TestWhatIsNotDecidedStaysWhateverItAsksFor(t *testing.T) {
+	for sentence, freeze := range frozen() {
+		t.Run(sentence, func(t *testing.T) {
+			hub, r, key := boundHub(t, interceptor.Funcs{})
+			freeze(t, hub, key)
+			edit(t, hub, key, &clusterv1beta1.Placement{}, func(p *clusterv1beta1.Placement) {
+				p.Generation, p.Spec.ClusterSets = p.Generation+1, []string{"another"}
+			})
+			settles(t, r, key)
+			assert.Equal(t, []string{"c1", "c2", "c3"}, union(pagesOf(t, hub)))
+		})
+	}
+}
+
+// A user deletes the Placement, and has the garbage collector leave its decisions.
+func TestDecisionsThatAreLeftByTheirPlacementKeepNoClusterThatLeaves(t *testing.T) {
+	hub, r, key := boundHub(t, interceptor.Funcs{})
+	require.NoError(t, hub.Delete(t.Context(), &clusterv1beta1.Placement{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+	}))
+	moves(t, hub, "theirs")
+	settles(t, r, key)
+	assert.Contains(t, union(pagesOf(t, hub)), "c2", "the garbage collector takes them")
+	page := pagesOf(t, hub)[0]
+	page.OwnerReferences = nil
+	require.NoError(t, hub.Update(t.Context(), page))
+	settles(t, r, key)
+	assert.Equal(t, []string{"c1", "c3"}, union(pagesOf(t, hub)))
 }
 
 // The hub manager ends between its two writes, or the second is refused.
@@ -187,8 +242,12 @@ func TestANarrowedPlacementIsWrittenToItsEndAfterARestart(t *testing.T) {
 		},
 	})
 	frozen()["it is left to another scheduler"](t, hub, key)
-	moves(t, hub, "c2")
+	moves(t, hub, "theirs")
+	passOf(t, r, key)
 	refuses = true
+	clock, is := r.Clock.(*clocktesting.FakePassiveClock)
+	require.True(t, is)
+	clock.SetTime(noon().Add(outsidePeriod))
 	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
 	require.Error(t, err)
 	require.Contains(t, union(pagesOf(t, hub)), "c2")
@@ -197,6 +256,6 @@ func TestANarrowedPlacementIsWrittenToItsEndAfterARestart(t *testing.T) {
 	require.False(t, fleet.IsDecided(&p, pagesOf(t, hub)), "nobody takes a part of it for all")
 	refuses = false
 	r = &Reconciler{Client: hub, Live: hub, Clock: r.Clock}
-	passOf(t, r, key)
+	settles(t, r, key)
 	assert.Equal(t, []string{"c1", "c3"}, complete(t, hub, key))
 }

@@ -3,6 +3,7 @@ package placement
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,17 +18,24 @@ import (
 )
 
 // observe reads the facts about one Placement, the cluster sets and the clusters aside. The placement is nil when it is
-// gone.
+// gone, and has only its key when it is gone and decisions stay.
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (facts, error) {
 	f := facts{now: r.Clock.Now()}
 	placement, err := reconcile.Get(ctx, r.Client, key, &clusterv1beta1.Placement{})
-	if err != nil || placement == nil {
+	if err != nil {
 		return f, err
 	}
-	f.frozen = isForeign(placement) || !placement.DeletionTimestamp.IsZero()
+	if f.orphaned = placement == nil; f.orphaned {
+		placement = &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	}
+	f.frozen = f.orphaned || isForeign(placement) || !placement.DeletionTimestamp.IsZero()
 	if err := r.observeSlices(ctx, &f, placement); err != nil {
 		return f, err
 	}
+	if f.orphaned && !slices.ContainsFunc(f.decisionSlices, isOrphan) {
+		return f, nil
+	}
+	f.outside = r.memory.outsideOf(key)
 	var bindings clusterv1beta2.ManagedClusterSetBindingList
 	if err := r.Client.List(ctx, &bindings, client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return f, fmt.Errorf("listing the ManagedClusterSetBindings of namespace %s: %w", key.Namespace, err)
@@ -35,6 +43,13 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	f.bindings = reconcile.Pointers(bindings.Items)
 	f.placement, f.rules = placement, r.memory.rulesOf(placement, key)
 	return f, nil
+}
+
+// isOrphan reports whether a PlacementDecision that this controller made stays without its Placement: whoever deletes one
+// may ask for that (propagationPolicy: Orphan).
+func isOrphan(page *clusterv1beta1.PlacementDecision) bool {
+	_, ours := page.Annotations[names.AnnotationStickyPages]
+	return ours && metav1.GetControllerOf(page) == nil && page.DeletionTimestamp.IsZero()
 }
 
 // isForeign reports whether other schedulers decide a Placement.

@@ -62,6 +62,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if p, err = r.confirm(ctx, &f, in, p); err != nil {
 		return reconcile.FromError(err).Settle(f.now)
 	}
+	r.memory.noteOutside(req.NamespacedName, p.outside)
 	if p.frozen {
 		return r.freeze(ctx, req.NamespacedName, f, p, begun).Settle(f.now)
 	}
@@ -91,16 +92,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) freeze(
 	ctx context.Context, key types.NamespacedName, f facts, p plan, begun uint64,
 ) reconcile.Outcome {
-	if isForeign(f.placement) && !p.isOurs(f) {
-		r.memory.forget(key)
+	if f.orphaned {
 		r.Passes.Forget(key)
-		return reconcile.Done()
-	}
-	after := f.placement.DeepCopy()
-	conclude(f, p, false, nil, &after.Status)
-	r.memory.tell(key, &after.Status)
-	if _, err := reconcile.PatchStatus(ctx, r.Client, f.placement, after); err != nil {
-		return reconcile.FromError(client.IgnoreNotFound(err))
+	} else {
+		after := f.placement.DeepCopy()
+		conclude(f, p, false, nil, &after.Status)
+		r.memory.tell(key, &after.Status)
+		if _, err := reconcile.PatchStatus(ctx, r.Client, f.placement, after); err != nil {
+			return reconcile.FromError(client.IgnoreNotFound(err))
+		}
 	}
 	_, more, err := r.act(ctx, key, p.layout.Slices)
 	if len(p.dropped) > 0 && err == nil {
@@ -109,10 +109,10 @@ func (r *Reconciler) freeze(
 	if more {
 		return reconcile.FromError(err).And(reconcile.DoneUntil(f.now.Add(batchPeriod)))
 	}
-	if err == nil {
+	if err == nil && !f.orphaned {
 		r.Passes.End(key, begun)
 	}
-	return reconcile.FromError(err)
+	return reconcile.FromError(err).And(reconcile.DoneUntil(p.selection.wake))
 }
 
 // leave ends a pass, and wakes those whose turn it is.

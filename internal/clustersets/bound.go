@@ -8,8 +8,8 @@ import (
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 )
 
-// BoundSets returns the names of the existing sets that bindings of a namespace bind, in order, and what is wrong with the
-// other bindings. sets are all ManagedClusterSets by name.
+// BoundSets returns the names of the existing sets that bindings of a namespace bind, in order, and what is wrong with
+// the other bindings. sets are all ManagedClusterSets by name.
 func BoundSets(
 	bindings []*clusterv1beta2.ManagedClusterSetBinding, sets map[string]*clusterv1beta2.ManagedClusterSet,
 ) (bound, odd []string) {

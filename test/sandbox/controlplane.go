@@ -53,8 +53,8 @@ type Options struct {
 	Admission []string
 	// LeasesApart gives leases an etcd of their own, so that heartbeats are not in the way of other writes.
 	LeasesApart bool
-	// Stores is a directory with what Keep has kept of another control plane with the same LeasesApart, which this one goes
-	// on with; empty begins with empty stores.
+	// Stores is a directory with what Keep has kept of another control plane with the same LeasesApart, which this one
+	// goes on with; empty begins with empty stores.
 	Stores string
 	// FrontProxy lets the API server believe user FrontProxy, by a certificate, who sent a request that it passes on.
 	FrontProxy bool
