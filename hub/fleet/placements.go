@@ -76,6 +76,19 @@ func (p *Placements) Decisions(ctx context.Context, key types.NamespacedName) (*
 	return d, nil
 }
 
+// Undecoded returns what the PlacementDecisions of a Placement say that cannot be decoded, and why nothing else is
+// certain. Nobody confirms that.
+func (p *Placements) Undecoded(ctx context.Context, key types.NamespacedName, why error) (*Decisions, error) {
+	var list clusterv1beta1.PlacementDecisionList
+	if err := p.Client.List(ctx, &list, client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy,
+		client.MatchingLabels{names.LabelPlacement: key.Name}); err != nil {
+		return nil, fmt.Errorf("listing the decisions of Placement %s: %w", key, err)
+	}
+	d := NewDecisions(key, nil, reconcile.Pointers(list.Items), p.Own, p.Clock.Now(), nil)
+	d.Incomplete, d.Unfit = why, why
+	return d, nil
+}
+
 // Confirm returns an error, which is a lost race, if the decisions that were returned last are not those that live,
 // usually the API server, has now. Who deletes something because of decisions asks that before: a cache may be behind
 // by any time. Only metadata are read.

@@ -112,7 +112,7 @@ func TestWhatIsUncertainAboutThePlacementOfAnotherUserHoldsUpNothing(t *testing.
 	replaced := func(s *scene) { s.pages = nil; s.placement.UID = "another" }
 	knew := func(members clustersets.Members) func(*fleetFacts) {
 		return func(f *fleetFacts) {
-			f.earlier = map[types.NamespacedName]earlier{keyOfTheirs(): {"q", members, true}}
+			f.earlier = map[types.NamespacedName]earlier{keyOfTheirs(): {"q", members, true, false}}
 		}
 	}
 	all, err := clustersets.MembersOf([]string{clustersets.Global}, nil)

@@ -100,7 +100,7 @@ func (r *Reconciler) looked(f fleetFacts, c candidate) error {
 // now: its binding is back.
 func (r *Reconciler) apart(ctx context.Context, f fleetFacts, c candidate) error {
 	for _, d := range f.placements {
-		if slices.Contains(c.concerned, d) || !c.absence.mayBe(d.Key) {
+		if slices.Contains(c.concerned, d) || !c.absence.mayBe(f.id(d)) {
 			continue
 		}
 		bindings, err := r.bindings(ctx, d.Key.Namespace)

@@ -2,7 +2,6 @@ package install
 
 import (
 	"hash/fnv"
-	"slices"
 	"strings"
 	"time"
 
@@ -24,11 +23,18 @@ type earlier struct {
 	uid     types.UID
 	members clustersets.Members
 	known   bool
+	// foreign reports whether another scheduler decided, which may select from sets that are not bound.
+	foreign bool
 }
 
 // mayBe reports whether a Placement may be one of those that dropped the cluster.
-func (a absence) mayBe(placement types.NamespacedName) bool {
-	return a.unseen || a.by == "" || slices.Contains(strings.Fields(a.by), idOf(placement))
+func (a absence) mayBe(id string) bool {
+	return a.unseen || a.by == "" || strings.Contains(a.by, id) // All ids have one length, and no spaces.
+}
+
+// isForeign reports whether another scheduler decides a Placement.
+func isForeign(placement *clusterv1beta1.Placement, own bool) bool {
+	return placement != nil && (!own || placement.Annotations[clusterv1beta1.PlacementDisableAnnotation] == "true")
 }
 
 // reaches reports whether the sets that are bound to the namespace of a Placement have a cluster, or it is not known.
@@ -60,14 +66,23 @@ func (f fleetFacts) concerns(d *fleet.Decisions, c candidate) (concerns bool, un
 	}
 	was, seen := f.earlier[d.Key]
 	switch {
-	case !c.absence.mayBe(d.Key):
+	case !c.absence.mayBe(f.id(d)):
 		return false, time.Time{}
+	case isForeign(d.Placement, f.own), seen && was.foreign && d.Placement == nil, healthTaint(c.managed) != nil:
+		return true, time.Time{} // One that is away may have been dropped for that, and not for its sets.
 	case d.Placement == nil, !d.Placement.DeletionTimestamp.IsZero(), !seen, was.uid != d.Placement.UID:
 		// Of a namespace that is created again, the bindings go and come before or after their Placements.
 		return !seen || !was.known || was.members.Has(c.managed.Labels), time.Time{}
 	}
-	// Other schedulers may select from sets that are not bound.
-	return !f.own || d.Placement.Annotations[clusterv1beta1.PlacementDisableAnnotation] == "true", time.Time{}
+	return false, time.Time{}
+}
+
+// id returns the idOf a listed Placement.
+func (f fleetFacts) id(d *fleet.Decisions) string {
+	if id, known := f.ids[d]; known {
+		return id
+	}
+	return idOf(d.Key)
 }
 
 // concerned returns the Placements that matter for the removal from a cluster, and when they may be fewer; zero when an

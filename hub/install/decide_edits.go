@@ -107,8 +107,8 @@ func (f fleetFacts) explained(c candidate, counts func(edited intent) bool) bool
 func (f fleetFacts) droppedBy(c candidate) []string {
 	var may []string
 	for _, d := range f.placements {
-		if c.absence.mayBe(d.Key) {
-			may = append(may, idOf(d.Key))
+		if id := f.id(d); c.absence.mayBe(id) {
+			may = append(may, id)
 		}
 	}
 	return may

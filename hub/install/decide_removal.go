@@ -75,8 +75,9 @@ type fleetFacts struct {
 	last uint64
 	// own reports whether our placement decides, unless others do.
 	own bool
-	// placements are the decisions of the listed placements.
+	// placements are the decisions of the listed placements, and ids the idOf each.
 	placements []*fleet.Decisions
+	ids        map[*fleet.Decisions]string
 	// undecided are those of our placement that are being decided, with the reason.
 	undecided map[types.NamespacedName]fleet.Undecided
 	// unjudged are the clusters of which our placement cannot tell whether one selects them.
@@ -137,7 +138,7 @@ func (f fleetFacts) editedSince(c candidate) bool {
 // unfit reports whether the decisions of a placement mean nothing now, or with wholeList those of any.
 func (f fleetFacts) unfit(key string) bool {
 	return slices.ContainsFunc(f.placements, func(d *fleet.Decisions) bool {
-		return isUnfit(d) && (key == wholeList || idOf(d.Key) == key)
+		return isUnfit(d) && (key == wholeList || f.id(d) == key)
 	})
 }
 
@@ -148,6 +149,10 @@ func (f fleetFacts) isHeld() bool { return f.cma.GetAnnotations()[names.Annotati
 // decideRemovals returns from which clusters an add-on is removed now.
 func decideRemovals(f fleetFacts) removals {
 	r := removals{concerned: sets.New[*fleet.Decisions]()}
+	f.ids = make(map[*fleet.Decisions]string, len(f.placements))
+	for _, d := range f.placements {
+		f.ids[d] = idOf(d.Key)
+	}
 	var sure, doubted []candidate
 	isUnknown, blocked, held := false, false, f.members(f.state.Held)
 	// An earlier version did not note which clusters were held.

@@ -314,14 +314,16 @@ func (m *memory) intentsOf(addon string, intents map[string]string, now time.Tim
 }
 
 // placement returns what was known of a Placement when its decisions meant something last.
-func (m *memory) placement(d *fleet.Decisions, members clustersets.Members, known bool) (was earlier, seen bool) {
+func (m *memory) placement(
+	d *fleet.Decisions, own bool, members clustersets.Members, known bool,
+) (was earlier, seen bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if d.Unfit == nil {
 		if m.placements == nil {
 			m.placements = map[types.NamespacedName]earlier{}
 		}
-		m.placements[d.Key] = earlier{d.Placement.UID, members, known}
+		m.placements[d.Key] = earlier{d.Placement.UID, members, known, isForeign(d.Placement, own)}
 	}
 	was, seen = m.placements[d.Key]
 	return was, seen

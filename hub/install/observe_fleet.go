@@ -56,6 +56,9 @@ func (r *Reconciler) observeUnselected(
 	for _, key := range strategy.Placements {
 		unjudged := r.Placements.Passes.Unknown(key)
 		d, err := r.Placements.Decisions(ctx, key)
+		if decode.IsUnknown(err) { // It is uncertain like one that is misconfigured, and no more.
+			d, err = r.Placements.Undecoded(ctx, key, err)
+		}
 		if err != nil {
 			return err
 		}
@@ -111,7 +114,7 @@ func (r *Reconciler) observeIntents(ctx context.Context, f *fleetFacts, name str
 	f.earlier = map[types.NamespacedName]earlier{}
 	for _, d := range f.placements {
 		members, known := f.inSets[d.Key.Namespace]
-		if was, seen := r.memory.placement(d, members, known); seen {
+		if was, seen := r.memory.placement(d, f.own, members, known); seen {
 			f.earlier[d.Key] = was
 		}
 	}

@@ -70,7 +70,7 @@ func (r *Reconciler) confirmScope(ctx context.Context, f facts) (asked bool, err
 	if err != nil {
 		return false, err
 	}
-	if f.orphaned && placement == nil {
+	if (f.orphaned && placement == nil) || (f.undecoded != nil && placement != nil) {
 		return true, fleet.ConfirmSets(ctx, r.Live, key.Namespace, f.bindings, f.sets)
 	}
 	const unbound = names.AnnotationSetBindings

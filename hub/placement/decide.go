@@ -35,6 +35,8 @@ type facts struct {
 	// frozen reports whether the Placement is being deleted, or another scheduler is to take it over. orphaned reports
 	// whether it is gone, and its decisions were left without an owner.
 	frozen, orphaned bool
+	// undecoded is why the Placement cannot be decoded; nil when it can.
+	undecoded error
 	// outside is since when clusters are outside of the sets that stay selected nevertheless.
 	outside map[string]time.Time
 	// unread are clusters that the API server has otherwise than the cache, and of which no more is known.

@@ -49,7 +49,7 @@ func narrow(f facts, in interest, misconfigured error) plan {
 			}
 		}
 	}
-	if p.dropped = slices.Sorted(maps.Keys(left)); len(left) == 0 {
+	if p.dropped = slices.Sorted(maps.Keys(left)); len(left) == 0 && !isNarrowing(f.placement) {
 		return p
 	}
 	leaves := func(name string) bool { return left[name] }
@@ -57,16 +57,19 @@ func narrow(f facts, in interest, misconfigured error) plan {
 	return p
 }
 
-// isOfOthers reports whether another scheduler, to which the Placement is left, made a PlacementDecision.
+// isOfOthers reports whether another scheduler made a PlacementDecision, to which the Placement is or may be left.
 func (f facts) isOfOthers(page *clusterv1beta1.PlacementDecision) bool {
 	_, ours := page.Annotations[names.AnnotationStickyPages]
-	return isForeign(f.placement) && !ours
+	return (isForeign(f.placement) || f.undecoded != nil) && !ours
 }
 
-// isMarked reports whether the mark of a Placement is about its decisions, as they are or as the plan leaves them.
-func (p plan) isMarked(f facts) bool {
-	return fleet.IsDecided(f.placement, present(f.decisionSlices)) ||
-		fleet.IsDecided(f.placement, present(p.layout.Wanted()))
+// reasonNarrowing is the reason of the mark while clusters are taken away: PlacementDecisions that differ from it are
+// those of a pass that did not come to its end.
+const reasonNarrowing = "Narrowing"
+
+func isNarrowing(placement *clusterv1beta1.Placement) bool {
+	mark := meta.FindStatusCondition(placement.Status.Conditions, names.ConditionDecided)
+	return mark != nil && mark.Reason == reasonNarrowing
 }
 
 // present returns the PlacementDecisions that count.
@@ -75,9 +78,8 @@ func present(pages []*clusterv1beta1.PlacementDecision) []*clusterv1beta1.Placem
 }
 
 // concludeFrozen sets the status that follows from a plan that only takes clusters away. It is written first: until the
-// PlacementDecisions follow, they are not what is decided, so that nobody acts on a part of them. Where the mark is about
-// other ones, for a page was damaged or a process ended in between, they are uncertain until a person repairs the
-// Placement.
+// PlacementDecisions follow, they are not what is decided, so that nobody acts on a part of them. Where they were not
+// that before, for somebody else wrote them, they stay uncertain.
 func concludeFrozen(f facts, p plan, status *clusterv1beta1.PlacementStatus) {
 	if p.misconfigured != nil && !f.frozen {
 		reconcile.SetCondition(&status.Conditions, metav1.Condition{
@@ -85,8 +87,10 @@ func concludeFrozen(f facts, p plan, status *clusterv1beta1.PlacementStatus) {
 			Message: p.misconfigured.Error(), ObservedGeneration: f.placement.Generation,
 		}, f.now)
 	}
-	mark := meta.FindStatusCondition(status.Conditions, names.ConditionDecided)
-	if untold := mark == nil && isForeign(f.placement); len(p.dropped) == 0 || untold || (mark != nil && !p.isMarked(f)) {
+	mark, begun := meta.FindStatusCondition(status.Conditions, names.ConditionDecided), isNarrowing(f.placement)
+	switch {
+	case len(p.dropped) == 0 && !begun, mark == nil && isForeign(f.placement),
+		mark != nil && !begun && !fleet.IsDecided(f.placement, present(f.decisionSlices)):
 		return
 	}
 	pages := present(p.layout.Wanted())
@@ -99,6 +103,10 @@ func concludeFrozen(f facts, p plan, status *clusterv1beta1.PlacementStatus) {
 	status.NumberOfSelectedClusters = int32(len(selected)) //nolint:gosec // they are fewer than that
 	status.DecisionGroups = p.layout.Groups
 	if mark != nil {
-		reconcile.SetCondition(&status.Conditions, fleet.Mark(mark.ObservedGeneration, pages), f.now)
+		now := fleet.Mark(mark.ObservedGeneration, pages)
+		if len(p.dropped) > 0 {
+			now.Reason = reasonNarrowing
+		}
+		reconcile.SetCondition(&status.Conditions, now, f.now)
 	}
 }

@@ -85,9 +85,7 @@ func settles(t *testing.T, r *Reconciler, key client.ObjectKey) {
 	t.Helper()
 	for range 2 {
 		passOf(t, r, key)
-		clock, is := r.Clock.(*clocktesting.FakePassiveClock)
-		require.True(t, is)
-		clock.SetTime(clock.Now().Add(outsidePeriod))
+		later(t, r)
 	}
 	passOf(t, r, key)
 }
@@ -245,9 +243,7 @@ func TestANarrowedPlacementIsWrittenToItsEndAfterARestart(t *testing.T) {
 	moves(t, hub, "theirs")
 	passOf(t, r, key)
 	refuses = true
-	clock, is := r.Clock.(*clocktesting.FakePassiveClock)
-	require.True(t, is)
-	clock.SetTime(noon().Add(outsidePeriod))
+	later(t, r)
 	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
 	require.Error(t, err)
 	require.Contains(t, union(pagesOf(t, hub)), "c2")

@@ -18,17 +18,17 @@ import (
 )
 
 // observe reads the facts about one Placement, the cluster sets and the clusters aside. The placement is nil when it is
-// gone, and has only its key when it is gone and decisions stay.
+// gone, and has only its key when it is gone and decisions stay, or when it cannot be decoded.
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (facts, error) {
 	f := facts{now: r.Clock.Now()}
 	placement, err := reconcile.Get(ctx, r.Client, key, &clusterv1beta1.Placement{})
-	if err != nil {
+	if f.undecoded = err; err != nil && !decode.IsUnknown(err) {
 		return f, err
 	}
-	if f.orphaned = placement == nil; f.orphaned {
+	if f.orphaned = placement == nil && err == nil; placement == nil {
 		placement = &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	}
-	f.frozen = f.orphaned || isForeign(placement) || !placement.DeletionTimestamp.IsZero()
+	f.frozen = f.orphaned || f.undecoded != nil || isForeign(placement) || !placement.DeletionTimestamp.IsZero()
 	if err := r.observeSlices(ctx, &f, placement); err != nil {
 		return f, err
 	}

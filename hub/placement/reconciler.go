@@ -92,9 +92,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) freeze(
 	ctx context.Context, key types.NamespacedName, f facts, p plan, begun uint64,
 ) reconcile.Outcome {
-	if f.orphaned {
+	switch {
+	case f.undecoded != nil: // Nobody knows what it says, so it stays undecided.
+	case f.orphaned:
 		r.Passes.Forget(key)
-	} else {
+	default:
 		after := f.placement.DeepCopy()
 		conclude(f, p, false, nil, &after.Status)
 		r.memory.tell(key, &after.Status)
@@ -109,10 +111,14 @@ func (r *Reconciler) freeze(
 	if more {
 		return reconcile.FromError(err).And(reconcile.DoneUntil(f.now.Add(batchPeriod)))
 	}
-	if err == nil && !f.orphaned {
+	if err == nil && !f.orphaned && f.undecoded == nil {
 		r.Passes.End(key, begun)
 	}
-	return reconcile.FromError(err).And(reconcile.DoneUntil(p.selection.wake))
+	outcome := reconcile.FromError(err).And(reconcile.DoneUntil(p.selection.wake))
+	if f.undecoded != nil {
+		outcome = outcome.And(reconcile.Retry(f.undecoded))
+	}
+	return outcome
 }
 
 // leave ends a pass, and wakes those whose turn it is.
