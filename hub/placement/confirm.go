@@ -70,12 +70,11 @@ func (r *Reconciler) confirmScope(ctx context.Context, f facts) (asked bool, err
 	if err != nil {
 		return false, err
 	}
-	if (f.orphaned && placement == nil) || (f.undecoded != nil && placement != nil) {
-		return true, fleet.ConfirmSets(ctx, r.Live, key.Namespace, f.bindings, f.sets)
-	}
 	const unbound = names.AnnotationSetBindings
-	if placement == nil || !fleet.SameSpec(placement, f.placement) || isForeign(placement) != isForeign(f.placement) ||
-		placement.Annotations[unbound] != f.placement.Annotations[unbound] {
+	switch {
+	case f.orphaned && placement == nil, f.undecoded != nil && placement != nil: // There is no more to compare.
+	case placement == nil, !fleet.SameSpec(placement, f.placement), isForeign(placement) != isForeign(f.placement),
+		placement.Annotations[unbound] != f.placement.Annotations[unbound]:
 		return false, reconcile.Behind(clusterv1beta1.GroupName, "placements", key.String())
 	}
 	return true, fleet.ConfirmSets(ctx, r.Live, key.Namespace, f.bindings, f.sets)
