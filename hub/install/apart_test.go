@@ -22,7 +22,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// changes changes a cluster, and the handler hears of it.
+// changes is what happens to a cluster; the handler hears of it.
 func (h *pagesHub) changes(name string, change func(*clusterv1.ManagedCluster)) {
 	h.Helper()
 	var c clusterv1.ManagedCluster
@@ -45,9 +45,9 @@ func (h *pagesHub) silent(name string) {
 }
 
 // unbinds deletes the binding of namespace ns, and binds makes it again; the handlers hear of it.
-func (h *pagesHub) unbinds(set string) {
+func (h *pagesHub) unbinds() {
 	h.Helper()
-	require.NoError(h, h.Delete(h.Context(), bindingOf(set)))
+	require.NoError(h, h.Delete(h.Context(), bindingOf("global")))
 	h.q.Add(ofFleet("hello"))
 }
 
@@ -91,7 +91,7 @@ func (h *pagesHub) lists(key types.NamespacedName, change func(*clusterv1beta1.P
 func TestASilentClusterThatIsInNoSetForAMomentKeepsItsAddOns(t *testing.T) {
 	for sentence, moment := range map[string]func(*pagesHub){
 		"a tool replaces the binding": func(h *pagesHub) {
-			h.unbinds("global")
+			h.unbinds()
 			h.passes(time.Second)
 			h.binds("global")
 		},
@@ -114,7 +114,7 @@ func TestASilentClusterThatIsInNoSetForAMomentKeepsItsAddOns(t *testing.T) {
 					})
 				}
 				h.binds("mine")
-				h.unbinds("global")
+				h.unbinds()
 			}
 			h.settles()
 			h.passes(time.Hour)
@@ -148,7 +148,7 @@ func TestAPlacementThatIsCreatedAgainBeforeItsBindingLosesNoAddOn(t *testing.T) 
 	h.gone("p-decision-1")
 	h.gone("p-decision-2")
 	h.passes(100 * time.Millisecond)
-	h.unbinds("global")
+	h.unbinds()
 	h.passes(30 * time.Second)
 	require.Empty(t, h.removed, "a Placement that is gone counts with what was bound when it was there")
 
@@ -166,7 +166,7 @@ func TestAPlacementThatIsCreatedAgainBeforeItsBindingLosesNoAddOn(t *testing.T) 
 // so that it is dropped for its taint.
 func TestAGrandfatheredClusterThatIsSilentKeepsItsAddOn(t *testing.T) {
 	h := newPagesHub(t, true, 0, func(*clusterv1beta1.Placement) {})
-	h.unbinds("global")
+	h.unbinds()
 	h.passes(time.Hour)
 	require.Empty(t, h.removed, "both are selected")
 	h.silent("c1")
@@ -281,7 +281,7 @@ func TestARemovalEndsWhenTheBindingIsCreatedAgain(t *testing.T) {
 	passes, p := &fleet.Passes{}, types.NamespacedName{Namespace: "ns", Name: "p"}
 	h.r.Placements.Passes = passes
 	begun := passes.Begin(p, h.clock.Now())
-	h.unbinds("global")
+	h.unbinds()
 	h.dropped("c1", "c2")
 	passes.End(p, begun)
 	h.afterFirstDelete(func() {
@@ -303,7 +303,7 @@ func TestAPlacementOfAnotherSchedulerThatIsCreatedAgainHasItsFiveMinutes(t *test
 			}
 			h := newPagesHub(t, true, 0, annotated)
 			h.r.Limit = Limit{Percent: 25, Clusters: 1}
-			h.unbinds("global")
+			h.unbinds()
 			h.settles()
 			key := types.NamespacedName{Namespace: "ns", Name: "p"}
 			var p clusterv1beta1.Placement
@@ -391,7 +391,7 @@ func TestAfterARestartAnEditOfAPlacementThatNeverSelectedTheClustersExplainsNoth
 				})
 			}
 			h.binds("mine")
-			h.unbinds("global")
+			h.unbinds()
 			h.r.Limit = Limit{Percent: 25, Clusters: 1}
 			h.settles()
 			h.passes(time.Hour)

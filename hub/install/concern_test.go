@@ -69,7 +69,7 @@ func inTheirs(f *fleetFacts) {
 
 // Shows: hub/removal-limit
 func TestAnEditOfOneUserDoesNotExplainWhatAnotherPlacementDropped(t *testing.T) {
-	ours, theirs := keyOf("p"), keyOfTheirs()
+	ours, theirs := keyOfOurs(), keyOfTheirs()
 	tests := map[string]struct {
 		changes []func(*fleetFacts)
 		removed bool
@@ -117,7 +117,7 @@ func TestWhatIsUncertainAboutThePlacementOfAnotherUserHoldsUpNothing(t *testing.
 	}
 	all, err := clustersets.MembersOf([]string{clustersets.Global}, nil)
 	require.NoError(t, err)
-	byOurs, byTheirs := droppedBy(keyOf("p")), droppedBy(keyOfTheirs())
+	byOurs, byTheirs := droppedBy(keyOfOurs()), droppedBy(keyOfTheirs())
 	foreign := func(f *fleetFacts) { f.own = false }
 	lately := func(f *fleetFacts) { f.candidates[0].absence.apart = noon().Add(-10 * time.Second) }
 	tests := map[string]struct {

@@ -20,7 +20,7 @@ func TestAnAgentKeepsNoAddOnByTheTimeOfACondition(t *testing.T) {
 		t.Run("writes "+kind, func(t *testing.T) {
 			var m memory
 			m.begin("hello")
-			m.drop("hello", "c000", keyOf("p"), true, noon())
+			m.drop("hello", "c000", keyOfOurs(), true, noon())
 			cluster := crowd(1).candidates[0].managed
 			since := func(kind string, at time.Time) {
 				c := metav1.Condition{Type: kind, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(at)}

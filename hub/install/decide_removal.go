@@ -126,8 +126,9 @@ type removals struct {
 	wake time.Time
 }
 
-// editedSince reports whether an edit since a cluster came back explains why it is unselected, or people edited a Placement that another
-// program schedules since then. The latter counts where no limit lets us record what people decide.
+// editedSince reports whether an edit since a cluster came back explains why it is unselected, or people edited a
+// Placement that another program schedules since then. The latter counts where no limit lets us record what people
+// decide.
 func (f fleetFacts) editedSince(c candidate) bool {
 	return f.explained(c, func(edited intent) bool { return !edited.since.Before(c.absence.available) }) ||
 		(f.limit.Percent == 0 && slices.ContainsFunc(c.concerned, func(d *fleet.Decisions) bool {

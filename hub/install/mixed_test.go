@@ -52,7 +52,7 @@ func TestWhatAnEditExplainsDoesNotCountBesideWhatNoEditExplains(t *testing.T) {
 	now := h.clock.Now()
 	cma, err := h.r.AddOns.PeekClusterManagementAddOn(t.Context(), "hello")
 	require.NoError(t, err)
-	d, err := h.r.Placements.Decisions(t.Context(), keyOf("p"))
+	d, err := h.r.Placements.Decisions(t.Context(), keyOfOurs())
 	require.NoError(t, err)
 	d.Groups, d.Unfit = nil, nil
 	f := fleetFacts{

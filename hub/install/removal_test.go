@@ -32,14 +32,14 @@ func removalOf(f facts, placements ...*fleet.Decisions) fleetFacts {
 	}
 }
 
-// keyOf is the key of a Placement in namespace ns.
+// keyOfOurs is the key of Placement p.
 func keyOf(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "ns", Name: name}
 }
 
 // intents are those of an add-on that lists Placement p.
 func intents(of string) map[string]string {
-	return map[string]string{wholeList: intentFormat + "list", idOf(keyOf("p")): intentFormat + of}
+	return map[string]string{wholeList: intentFormat + "list", idOf(keyOfOurs()): intentFormat + of}
 }
 
 // intended are these, as they are known since an instant.

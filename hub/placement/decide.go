@@ -45,8 +45,8 @@ type facts struct {
 
 // plan is the decision about one Placement.
 type plan struct {
-	// misconfigured is what is wrong with the Placement, and frozen reports whether its decisions stay, for that or another
-	// reason, but for clusters that it may not have any more.
+	// misconfigured is what is wrong with the Placement, and frozen reports whether its decisions stay, for that or
+	// another reason, but for clusters that it may not have any more.
 	misconfigured error
 	frozen        bool
 	// outside is since when clusters are outside of the sets, of a frozen one.

@@ -72,7 +72,7 @@ func frozen() map[string]func(*testing.T, client.Client, client.ObjectKey) {
 	}
 }
 
-// moves moves cluster c2 to a set, and puts it back with mine.
+// moves puts cluster c2 into a set.
 func moves(t *testing.T, hub client.Client, set string) {
 	t.Helper()
 	edit(t, hub, client.ObjectKey{Name: "c2"}, &clusterv1.ManagedCluster{}, func(c *clusterv1.ManagedCluster) {
@@ -161,11 +161,13 @@ func TestWhatIsNotDecidedStaysWhereItIsUncertain(t *testing.T) {
 			moves(t, hub, "mine")
 		}, true},
 		"the selector of a set is wrong": {"it is misconfigured", func(t *testing.T, hub client.Client, _ client.ObjectKey) {
+			t.Helper()
 			edit(t, hub, client.ObjectKey{Name: "mine"}, &clusterv1beta2.ManagedClusterSet{}, func(s *clusterv1beta2.ManagedClusterSet) {
 				s.Spec.ClusterSelector.SelectorType = "unknown"
 			})
 		}, true},
 		"the cluster does not exist for a moment": {"it is misconfigured", func(t *testing.T, hub client.Client, _ client.ObjectKey) {
+			t.Helper()
 			require.NoError(t, hub.Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c2"}}))
 		}, true},
 	} {

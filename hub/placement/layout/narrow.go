@@ -9,7 +9,8 @@ import (
 // Narrow returns the layout that is there, with its decision groups, without the clusters that leave. All that stays is
 // where it was, on a PlacementDecision without any cluster, too.
 func Narrow(
-	have []*clusterv1beta1.PlacementDecision, groups []clusterv1beta1.DecisionGroupStatus, leaves func(cluster string) bool,
+	have []*clusterv1beta1.PlacementDecision, groups []clusterv1beta1.DecisionGroupStatus,
+	leaves func(cluster string) bool,
 ) Layout {
 	l := Layout{Groups: slices.Clone(groups)}
 	count := map[string]int{}
