@@ -33,8 +33,8 @@ func removalOf(f facts, placements ...*fleet.Decisions) fleetFacts {
 }
 
 // keyOfOurs is the key of Placement p.
-func keyOf(name string) types.NamespacedName {
-	return types.NamespacedName{Namespace: "ns", Name: name}
+func keyOfOurs() types.NamespacedName {
+	return types.NamespacedName{Namespace: "ns", Name: "p"}
 }
 
 // intents are those of an add-on that lists Placement p.
