@@ -78,7 +78,7 @@ func (w way) read() (map[string]string, error) {
 	named := strings.NewReplacer(uids...)
 	instants := regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 	// What people intended is known by the UIDs and generations of Placements.
-	intents := regexp.MustCompile(`("intent\\":\\")2:[0-9a-f]+`)
+	intents := regexp.MustCompile(`(\\":\\")3:[A-Za-z0-9+/]+`)
 	// A page of a Placement that is made again has another number while the former one goes.
 	pages := regexp.MustCompile(`-decision-\d+|sum [0-9a-f]+`)
 	parts := regexp.MustCompile(`(/decision-group\\*":\\*"[^"]*)/\d+`)
