@@ -31,7 +31,7 @@
 //	yes                       | yes                         | no     | no               | held until confirmed
 //
 // A cluster that is being deleted or is gone counts as reachable, and not for the limit. Certain and reachable are
-// about the Placements that may select the cluster (decide_concern.go). An edit is one of the list of Placements, or of each
-// Placement that dropped the cluster (decide_edits.go); it releases nothing that is held. An Event on the
+// about the Placements that may select the cluster (decide_concern.go). An edit is one of the list of Placements, or
+// of each Placement that dropped the cluster (decide_edits.go); it releases nothing that is held. An Event on the
 // ClusterManagementAddOn explains why an add-on is kept or held.
 package install

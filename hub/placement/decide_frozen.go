@@ -17,8 +17,8 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// outsidePeriod is how long a cluster must be outside of the sets before a Placement that is not decided loses it: tools
-// replace bindings, and move clusters between sets, in two writes, and such a Placement selects none again.
+// outsidePeriod is how long a cluster must be outside of the sets before a Placement that is not decided loses it:
+// tools replace bindings, and move clusters between sets, in two writes, and such a Placement selects none again.
 const outsidePeriod = 30 * time.Second
 
 // narrow returns the plan for a Placement that is not decided: it is misconfigured, is being deleted, or another

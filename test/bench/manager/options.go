@@ -32,8 +32,8 @@ type Options struct {
 	Lean bool
 	// LeasesApart gives leases an etcd of their own, as in sandbox.Options.
 	LeasesApart bool
-	// Keep is a directory that gets the stores of the hub when all clusters have joined, and From one that got them from an
-	// earlier run with the same number of clusters, which need not join then. Of several sizes, both are for the last.
+	// Keep is a directory that gets the stores of the hub when all clusters have joined, and From one that got them from
+	// an earlier run with the same number of clusters, which need not join then. Of several sizes, both are for the last.
 	Keep, From string
 	// Heartbeat is how often each cluster renews its lease; zero means never.
 	Heartbeat time.Duration
