@@ -81,14 +81,14 @@ func NewDecisions(
 	now time.Time, before *Decisions,
 ) *Decisions {
 	slices.SortFunc(pages, byName)
-	own = own && placement != nil && !isScheduledByOthers(placement)
+	own = own && placement != nil && !IsScheduledByOthers(placement)
 	written := lastWritten(pages)
 	if own {
 		pages = slices.DeleteFunc(pages, IsOver)
 	}
 	state, said := versionOf(placement, pages), ""
 	if placement != nil {
-		state = fmt.Sprintf("%s@%d %t %s", state, placement.Generation, isScheduledByOthers(placement),
+		state = fmt.Sprintf("%s@%d %t %s", state, placement.Generation, IsScheduledByOthers(placement),
 			placement.Annotations[names.AnnotationSetBindings])
 		for _, c := range placement.Status.Conditions {
 			state += fmt.Sprintf(" %s@%d", c.Type, c.ObservedGeneration)
@@ -203,7 +203,7 @@ func (d *Decisions) incompleteness(pages []*clusterv1beta1.PlacementDecision) er
 	case d.Own && misconfigured(d.Placement) == nil, len(d.Groups) == 0 && isSilent(d.Placement):
 		return fmt.Errorf("placement %s has not decided yet; remove it from spec.installStrategy.placements to uninstall "+
 			"what it selected", d.Key)
-	case isSilent(d.Placement), isScheduledByOthers(d.Placement):
+	case isSilent(d.Placement), IsScheduledByOthers(d.Placement):
 		return nil
 	}
 	return d.orMisconfigured(d.disagreement(pages))
@@ -258,7 +258,7 @@ func (d *Decisions) unfitness() error {
 	case !d.Placement.DeletionTimestamp.IsZero():
 		return fmt.Errorf("placement %s is being deleted; remove it from spec.installStrategy.placements to "+
 			"uninstall what it selects", d.Key)
-	case isSilent(d.Placement), isScheduledByOthers(d.Placement):
+	case isSilent(d.Placement), IsScheduledByOthers(d.Placement):
 		return nil
 	}
 	if c := misconfigured(d.Placement); c != nil {
@@ -349,8 +349,9 @@ func isSilent(placement *clusterv1beta1.Placement) bool {
 	return len(s.Conditions) == 0 && len(s.DecisionGroups) == 0 && s.NumberOfSelectedClusters == 0
 }
 
-func isScheduledByOthers(placement *clusterv1beta1.Placement) bool {
-	return placement.Annotations[clusterv1beta1.PlacementDisableAnnotation] == "true"
+// IsScheduledByOthers reports whether an annotation leaves a Placement to another scheduler.
+func IsScheduledByOthers(placement metav1.Object) bool {
+	return placement.GetAnnotations()[clusterv1beta1.PlacementDisableAnnotation] == "true"
 }
 
 // hasRoom reports whether all decisions are one PlacementDecision that every cluster fits into, so that none is about

@@ -58,33 +58,41 @@ func (p *Placements) Decisions(ctx context.Context, key types.NamespacedName) (*
 	if err != nil {
 		return nil, err
 	}
-	var list clusterv1beta1.PlacementDecisionList
-	if err := p.Client.List(ctx, &list, client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy,
-		client.MatchingLabels{names.LabelPlacement: key.Name}); err != nil {
-		return nil, fmt.Errorf("listing the decisions of Placement %s: %w", key, err)
+	pages, err := p.pages(ctx, key)
+	if err != nil {
+		return nil, err
 	}
 	if p.known == nil {
 		p.known, p.seed = map[types.NamespacedName]known{}, maphash.MakeSeed()
 	}
-	before, versions := p.known[key], p.versionsOf(orNone(placement), each(list.Items))
+	before, versions := p.known[key], p.versionsOf(orNone(placement), each(pages))
 	if before.decisions != nil && before.versions == versions {
 		return before.decisions, nil
 	}
-	d := NewDecisions(key, placement, reconcile.Pointers(list.Items), p.Own, p.Clock.Now(), before.decisions)
+	d := NewDecisions(key, placement, reconcile.Pointers(pages), p.Own, p.Clock.Now(), before.decisions)
 	p.known[key] = known{d, versions}
 	p.bound()
 	return d, nil
 }
 
-// Undecoded returns what the PlacementDecisions of a Placement say that cannot be decoded, and why nothing else is
-// certain. Nobody confirms that.
-func (p *Placements) Undecoded(ctx context.Context, key types.NamespacedName, why error) (*Decisions, error) {
+// pages reads the PlacementDecisions of a Placement, which must not be changed.
+func (p *Placements) pages(ctx context.Context, key types.NamespacedName) ([]clusterv1beta1.PlacementDecision, error) {
 	var list clusterv1beta1.PlacementDecisionList
 	if err := p.Client.List(ctx, &list, client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy,
 		client.MatchingLabels{names.LabelPlacement: key.Name}); err != nil {
 		return nil, fmt.Errorf("listing the decisions of Placement %s: %w", key, err)
 	}
-	d := NewDecisions(key, nil, reconcile.Pointers(list.Items), p.Own, p.Clock.Now(), nil)
+	return list.Items, nil
+}
+
+// Undecoded returns what the PlacementDecisions of a Placement say that cannot be decoded, and why nothing else is
+// certain. Nobody confirms that.
+func (p *Placements) Undecoded(ctx context.Context, key types.NamespacedName, why error) (*Decisions, error) {
+	pages, err := p.pages(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	d := NewDecisions(key, nil, reconcile.Pointers(pages), p.Own, p.Clock.Now(), nil)
 	d.Incomplete, d.Unfit = why, why
 	return d, nil
 }

@@ -99,15 +99,18 @@ func (r *Reconciler) looked(f fleetFacts, c candidate) error {
 // apart returns an error if a Placement that may have dropped a cluster, and did not matter any more, may select it by
 // now: its binding is back.
 func (r *Reconciler) apart(ctx context.Context, f fleetFacts, c candidate) error {
+	if len(c.concerned) == len(f.placements) {
+		return nil
+	}
+	sets, err := r.sets(ctx)
+	if err != nil {
+		return err
+	}
 	for _, d := range f.placements {
 		if slices.Contains(c.concerned, d) || !c.absence.mayBe(f.id(d)) {
 			continue
 		}
 		bindings, err := r.bindings(ctx, d.Key.Namespace)
-		if err != nil {
-			return err
-		}
-		sets, err := r.sets(ctx)
 		if err != nil {
 			return err
 		}

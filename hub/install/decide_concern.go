@@ -34,7 +34,7 @@ func (a absence) mayBe(id string) bool {
 
 // isForeign reports whether another scheduler decides a Placement.
 func isForeign(placement *clusterv1beta1.Placement, own bool) bool {
-	return placement != nil && (!own || placement.Annotations[clusterv1beta1.PlacementDisableAnnotation] == "true")
+	return placement != nil && (!own || fleet.IsScheduledByOthers(placement))
 }
 
 // reaches reports whether the sets that are bound to the namespace of a Placement have a cluster, or it is not known.

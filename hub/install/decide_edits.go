@@ -117,7 +117,7 @@ func (f fleetFacts) droppedBy(c candidate) []string {
 // addTo adds the id of a Placement to those that dropped a cluster.
 func addTo(by string, placement types.NamespacedName) string {
 	id := idOf(placement)
-	if slices.Contains(strings.Fields(by), id) {
+	if strings.Contains(by, id) {
 		return by
 	}
 	return strings.TrimSpace(by + " " + id)

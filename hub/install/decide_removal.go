@@ -88,14 +88,14 @@ type fleetFacts struct {
 	size int
 	// recent is from how many clusters it was removed lately without an edit that explains it, by minute.
 	recent map[string]int
-	// intents are what people decide about each placement, by its key, and by wholeList which are listed.
+	// intents are what people decide about each placement, by its idOf, and by wholeList which are listed.
 	intents map[string]intent
 	// bindings are those of the namespaces of the placements, and sets all ManagedClusterSets; the intents have both.
 	// inSets are the clusters that follow from them, by namespace, where that is known.
 	bindings map[string][]*clusterv1beta2.ManagedClusterSetBinding
 	sets     map[string]*clusterv1beta2.ManagedClusterSet
 	inSets   map[string]clustersets.Members
-	// earlier is what is known of those that are gone or going, from when they were there.
+	// earlier are those whose decisions meant something once, as they were then.
 	earlier map[types.NamespacedName]earlier
 	state   removalState
 	// held reports whether the removal from a cluster was held before this pass; set by decideRemovals.

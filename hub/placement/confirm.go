@@ -73,7 +73,8 @@ func (r *Reconciler) confirmScope(ctx context.Context, f facts) (asked bool, err
 	const unbound = names.AnnotationSetBindings
 	switch {
 	case f.orphaned && placement == nil, f.undecoded != nil && placement != nil: // There is no more to compare.
-	case placement == nil, !fleet.SameSpec(placement, f.placement), isForeign(placement) != isForeign(f.placement),
+	case placement == nil, !fleet.SameSpec(placement, f.placement),
+		fleet.IsScheduledByOthers(placement) != fleet.IsScheduledByOthers(f.placement),
 		placement.Annotations[unbound] != f.placement.Annotations[unbound]:
 		return false, reconcile.Behind(clusterv1beta1.GroupName, "placements", key.String())
 	}

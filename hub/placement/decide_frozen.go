@@ -25,7 +25,7 @@ const outsidePeriod = 30 * time.Second
 // scheduler is about to take it over. It keeps its decisions, but no cluster that its namespace may not have any more:
 // who binds sets is an administrator, and who writes the Placement may not be one.
 func narrow(f facts, in interest, misconfigured error) plan {
-	p := plan{misconfigured: misconfigured, frozen: true, scope: in.scope, outside: map[string]time.Time{}}
+	p := plan{misconfigured: misconfigured, frozen: true, outside: map[string]time.Time{}}
 	clusters := map[string]*clusterv1.ManagedCluster{}
 	for _, c := range f.clusters {
 		clusters[c.Name] = c
@@ -60,7 +60,7 @@ func narrow(f facts, in interest, misconfigured error) plan {
 // isOfOthers reports whether another scheduler made a PlacementDecision, to which the Placement is or may be left.
 func (f facts) isOfOthers(page *clusterv1beta1.PlacementDecision) bool {
 	_, ours := page.Annotations[names.AnnotationStickyPages]
-	return (isForeign(f.placement) || f.undecoded != nil) && !ours
+	return (fleet.IsScheduledByOthers(f.placement) || f.undecoded != nil) && !ours
 }
 
 // reasonNarrowing is the reason of the mark while clusters are taken away: PlacementDecisions that differ from it are
@@ -89,7 +89,7 @@ func concludeFrozen(f facts, p plan, status *clusterv1beta1.PlacementStatus) {
 	}
 	mark, begun := meta.FindStatusCondition(status.Conditions, names.ConditionDecided), isNarrowing(f.placement)
 	switch {
-	case len(p.dropped) == 0 && !begun, mark == nil && isForeign(f.placement),
+	case len(p.dropped) == 0 && !begun, mark == nil && fleet.IsScheduledByOthers(f.placement),
 		mark != nil && !begun && !fleet.IsDecided(f.placement, present(f.decisionSlices)):
 		return
 	}

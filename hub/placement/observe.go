@@ -12,6 +12,7 @@ import (
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -28,7 +29,8 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	if f.orphaned = placement == nil && err == nil; placement == nil {
 		placement = &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	}
-	f.frozen = f.orphaned || f.undecoded != nil || isForeign(placement) || !placement.DeletionTimestamp.IsZero()
+	f.frozen = f.orphaned || f.undecoded != nil || fleet.IsScheduledByOthers(placement) ||
+		!placement.DeletionTimestamp.IsZero()
 	if err := r.observeSlices(ctx, &f, placement); err != nil {
 		return f, err
 	}
@@ -50,11 +52,6 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 func isOrphan(page *clusterv1beta1.PlacementDecision) bool {
 	_, ours := page.Annotations[names.AnnotationStickyPages]
 	return ours && metav1.GetControllerOf(page) == nil && page.DeletionTimestamp.IsZero()
-}
-
-// isForeign reports whether other schedulers decide a Placement.
-func isForeign(o metav1.Object) bool {
-	return o.GetAnnotations()[clusterv1beta1.PlacementDisableAnnotation] == "true"
 }
 
 // observeSlices reads the decisions of a Placement: those with its label, and those that it owns, because a person may

@@ -34,14 +34,7 @@ func (c *ControlPlane) Keep(ctx context.Context, dir string) error {
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		return fmt.Errorf("keeping the stores of %s: directory %s exists: name a new one", c.Name, dir)
 	}
-	return c.offline(ctx, func(string, string) error {
-		for _, store := range c.storeNames() {
-			if err := os.CopyFS(filepath.Join(dir, store), os.DirFS(c.path(store))); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return c.offline(ctx, func(string, string) error { return c.copyStores(dir, c.Dir) })
 }
 
 // takeOver copies the stores that Keep has kept.
@@ -49,10 +42,17 @@ func (c *ControlPlane) takeOver() error {
 	if c.opts.Stores == "" {
 		return nil
 	}
+	if err := c.copyStores(c.Dir, c.opts.Stores); err != nil {
+		return fmt.Errorf("taking over the stores of another control plane: %w", err)
+	}
+	return nil
+}
+
+// copyStores copies the stores from one directory to another one.
+func (c *ControlPlane) copyStores(to, from string) error {
 	for _, store := range c.storeNames() {
-		from := filepath.Join(c.opts.Stores, store)
-		if err := os.CopyFS(c.path(store), os.DirFS(from)); err != nil {
-			return fmt.Errorf("taking over the store of another control plane: %w", err)
+		if err := os.CopyFS(filepath.Join(to, store), os.DirFS(filepath.Join(from, store))); err != nil {
+			return err
 		}
 	}
 	return nil
