@@ -66,7 +66,7 @@ func (c *Configurer) configure(
 ) (addon.Configuration, error) {
 	var lost error
 	if stores {
-		lost = c.Store.Restore(ctx, addOn.Name, chosen(addOn.Status.ConfigReferences))
+		lost = c.Store.Restore(ctx, addOn.Name)
 	}
 	f, err := c.observe(ctx, addOn, stores)
 	if err != nil {

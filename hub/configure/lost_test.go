@@ -184,6 +184,27 @@ func TestAnAddOnThatStaysStoresAgainWhatOneThatGoesMayNot(t *testing.T) {
 	assert.Contains(t, s.deletes(s.stored()[0]), "c2", "c1 has no pass that stores anything")
 }
 
+// The cluster that has the pass takes the next content between the deletion and its pass.
+//
+// Shows: hub/stored-again
+func TestAContentOfAnotherClusterIsStoredAgainBesideTheNextOne(t *testing.T) {
+	s := newStoring(t)
+	one := s.level("one")
+	next := s.runs("c1", one)
+	s.runs("c2", one)
+	before := s.stored()[0]
+	two := s.level("two")
+	require.Equal(t, []string{"c1"}, s.deletes(before), "c2 has no pass")
+	next.Status.ConfigReferences = fixture.AddOn("c1", fixture.Has(s.config, two)).Status.ConfigReferences
+	_, err := s.c.Configure(t.Context(), next)
+	require.NoError(t, err)
+	var names []string
+	for _, revision := range s.stored() {
+		names = append(names, revision.Name)
+	}
+	assert.Contains(t, names, before.Name)
+}
+
 // A cache shows what was stored a moment after that, and nothing watches for contents that come.
 func TestAPassGoesOnWithTheContentThatItStoresAgain(t *testing.T) {
 	s := newStoring(t)

@@ -310,7 +310,9 @@ func (s *Store) kept(ctx context.Context, name string) (*unstructured.Unstructur
 	s.mu.Lock()
 	if revision != nil {
 		delete(s.created, name) // From here on the cache shows whether it exists.
-		delete(s.lost, name)
+		if lost := s.lost[name]; lost != nil && lost.UID != revision.UID {
+			delete(s.lost, name) // Else it was lost after it was read here.
+		}
 	} else if revision = s.lost[name]; revision == nil {
 		delete(s.contents, name) // A person may have deleted it.
 	}
@@ -423,6 +425,7 @@ func (s *Store) Deleted(revision client.Object) {
 	defer s.mu.Unlock()
 	delete(s.created, revision.GetName())
 	delete(s.contents, revision.GetName())
+	delete(s.lost, revision.GetName()) // It was stored again, and whether it is needed is asked again.
 }
 
 // maxLost is how many bytes of lost contents are kept at most; the next one replaces another.
@@ -445,16 +448,29 @@ func (s *Store) Lost(revision *appsv1.ControllerRevision) {
 	s.lost[revision.Name] = revision
 }
 
-// Restore stores those of the contents of an add-on again that were lost.
-func (s *Store) Restore(ctx context.Context, addOn string, contents []Chosen) error {
-	for _, c := range contents {
-		if name := revisionName(addOn, c); s.lostOf(name) != nil {
-			if err := s.restore(ctx, name); err != nil {
-				return fmt.Errorf("storing the content of %s in namespace %s again: %w", Describe(c.Config()), s.Home, err)
-			}
+// Restore stores the contents of an add-on again that were lost. It is asked with each pass of the add-on on any cluster,
+// and stores what other clusters run with, too: the one that has the pass may have gone on to another content.
+func (s *Store) Restore(ctx context.Context, addOn string) error {
+	for _, name := range s.lostBy(addOn) {
+		if err := s.restore(ctx, name); err != nil {
+			return fmt.Errorf("storing %s in namespace %s again: %w", name, s.Home, err)
 		}
 	}
 	return nil
+}
+
+// lostBy returns the names of the ControllerRevisions of an add-on that were lost.
+func (s *Store) lostBy(addOn string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []string
+	for name, revision := range s.lost {
+		if AddOnOf(revision) == addOn {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // lostOf returns a ControllerRevision that was lost and is not stored again.

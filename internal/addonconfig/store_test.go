@@ -48,6 +48,41 @@ func TestAStoredContentThatSomebodyDeletesIsStoredAgain(t *testing.T) {
 	assert.Len(t, stored(), 1, "a person tidied up")
 }
 
+// A reader has it from the cache, and goes on after the event of its deletion.
+func TestAReaderOfAContentDoesNotForgetThatItWasLostMeanwhile(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, appsv1.AddToScheme(scheme))
+	content := Chosen{ConfigSpecHash: addonv1beta1.ConfigSpecHash{SpecHash: "one"}}
+	revision, err := newRevision("home", "hello", content, &unstructured.Unstructured{
+		Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"},
+	}, 1)
+	require.NoError(t, err)
+	revision.UID = "first"
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(revision.DeepCopy()).Build()
+	s := &Store{Home: "home"}
+	s.Client = interceptor.NewClient(hub, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			err := c.Get(ctx, key, o, options...)
+			s.Deleted(revision)
+			s.Lost(revision)
+			return err
+		},
+	})
+	_, err = s.Kept(t.Context(), "hello", content)
+	require.NoError(t, err)
+	require.NoError(t, hub.Delete(t.Context(), revision.DeepCopy()))
+	s.Client = hub
+	require.NoError(t, s.Restore(t.Context(), "hello"))
+	all, err := s.Revisions(t.Context(), "hello")
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.NoError(t, s.Forget(t.Context(), all[0]))
+	require.NoError(t, s.Restore(t.Context(), "hello"))
+	all, err = s.Revisions(t.Context(), "hello")
+	require.NoError(t, err)
+	assert.Empty(t, all, "what nobody needs any more is not stored again")
+}
+
 func TestContentsThatAreLostTakeLittleMemory(t *testing.T) {
 	s := &Store{Home: "home"}
 	for i := range 100 {
