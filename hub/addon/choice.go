@@ -47,6 +47,8 @@ type Configuration struct {
 	Err error
 	// Recheck is when time alone may change the configuration; zero for never.
 	Recheck time.Time
+	// Unstored is why contents could not be stored; the caller asks again within a minute.
+	Unstored error
 	// Record writes the configuration and its progress into the status of a copy of the add-on. It calls nothing and
 	// reads no clock. A nil Record leaves the status alone, because others manage the add-on.
 	Record func(after *addonv1beta1.ManagedClusterAddOn, p Progress)

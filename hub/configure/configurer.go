@@ -74,7 +74,9 @@ func (c *Configurer) configure(
 	}
 	f.storeErr = errors.Join(f.storeErr, lost)
 	if f.cma == nil {
-		return c.orphaned(ctx, addOn)
+		result, err := c.orphaned(ctx, addOn)
+		result.Unstored = lost
+		return result, err
 	}
 	decided := decide(f)
 	if stores && decided.held == "" && f.storeErr == nil {
@@ -91,7 +93,7 @@ func (c *Configurer) configure(
 	if result.Err != nil && !addon.IsNotReady(result.Err) {
 		return addon.Configuration{}, result.Err
 	}
-	result.Recheck = decided.recheck
+	result.Recheck, result.Unstored = decided.recheck, f.storeErr
 	if addonapi.Managed(f.cma) && !decided.undecided {
 		result.Record = func(after *addonv1beta1.ManagedClusterAddOn, p addon.Progress) {
 			facts := worksFacts{works: p.Works, nothing: p.Nothing, rollingOut: p.RollingOut, err: p.Err}

@@ -104,16 +104,17 @@ func newUses() *uses {
 	return &uses{members: fleet.Members[usage]{Strict: true}, all: map[string]kinds{}}
 }
 
-// notesAddOns notes which add-ons change, and starts no pass. From then on what they refer to is remembered.
+// notesAddOns notes which add-ons change, and starts no pass but takesOver. From then on what they refer to is remembered.
 func (c *Configurer) notesAddOns() handler.EventHandler {
 	noted := newUses()
 	c.uses = noted
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, _ queue) { noted.members.Note(e.Object) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ queue) { noted.members.Note(e.ObjectNew) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) {
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
 			noted.members.Note(e.Object)
 			c.awaiting.note(client.ObjectKeyFromObject(e.Object), nil)
+			c.takesOver(ctx, e.Object, q)
 		},
 	}
 }

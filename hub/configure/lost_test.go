@@ -3,6 +3,7 @@ package configure
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -25,6 +26,7 @@ import (
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // storing is a hub with an add-on on clusters that runs with the stored content of its own configuration.
@@ -314,6 +316,71 @@ func TestACacheThatIsBehindDoesNotBringBackAnEarlierContent(t *testing.T) {
 			if created {
 				assert.Equal(t, 1, asked)
 			}
+		})
+	}
+}
+
+// The add-on that is to store a content again goes before its pass, which asks no Configurer then.
+//
+// Shows: hub/stored-again
+func TestAnotherAddOnStoresAgainWhenTheOneThatWasToGoes(t *testing.T) {
+	s := newStoring(t)
+	one := s.level("one")
+	gone := s.runs("c1", one)
+	s.runs("c2", one)
+	before := s.stored()[0]
+	s.level("two") // c2 waits for its turn
+	notes := s.c.notesAddOns()
+	next := func() []ctrl.Request {
+		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
+		defer q.ShutDown()
+		notes.Delete(t.Context(), event.DeleteEvent{Object: gone}, q)
+		var all []ctrl.Request
+		for q.Len() > 0 {
+			request, _ := q.Get()
+			all = append(all, request)
+		}
+		return all
+	}
+	require.Empty(t, next(), "nothing is lost")
+	require.Equal(t, []string{"c1"}, s.deletes(before), "c2 has no pass")
+	require.NoError(t, s.Delete(t.Context(), gone.DeepCopy()))
+	require.Equal(t, reconcile.Request("c2", "hello"), next())
+	var other addonv1beta1.ManagedClusterAddOn
+	require.NoError(t, s.Get(t.Context(), client.ObjectKey{Namespace: "c2", Name: "hello"}, &other))
+	_, err := s.c.Configure(t.Context(), &other)
+	require.NoError(t, err)
+	assert.True(t, slices.ContainsFunc(s.stored(), func(r appsv1.ControllerRevision) bool { return r.Name == before.Name }))
+	require.Empty(t, next(), "it is stored")
+}
+
+// A quota refuses ControllerRevisions for two minutes. Nothing watches for its end.
+func TestAContentThatCannotBeStoredIsToldToTheCaller(t *testing.T) {
+	for sentence, tc := range map[string]struct{ lost, orphaned bool }{
+		"a new one": {}, "one that was lost": {lost: true},
+		"one that was lost, and there is no ClusterManagementAddOn": {lost: true, orphaned: true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			s := newStoring(t)
+			hash := s.level("one")
+			addOn := fixture.AddOn("c1")
+			addOn.Spec.Configs = []addonv1beta1.AddOnConfig{s.config}
+			if tc.lost {
+				addOn = s.runs("c1", hash)
+				require.Equal(t, []string{"c1"}, s.deletes(s.stored()[0]))
+			}
+			if tc.orphaned {
+				require.NoError(t, s.Delete(t.Context(), &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "hello"}}))
+			}
+			s.refused = apierrors.NewForbidden(schema.GroupResource{Resource: "controllerrevisions"}, "x", errors.New("exceeded quota"))
+			result, err := s.c.Configure(t.Context(), addOn)
+			require.NoError(t, err)
+			require.ErrorContains(t, result.Unstored, "exceeded quota")
+			s.refused = nil
+			result, err = s.c.Configure(t.Context(), addOn)
+			require.NoError(t, err)
+			require.NoError(t, result.Unstored)
+			assert.Len(t, s.stored(), 1)
 		})
 	}
 }

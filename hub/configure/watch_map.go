@@ -110,25 +110,46 @@ func (c *Configurer) storesAgain(ctx context.Context, e event.DeleteEvent, q que
 		log.FromContext(ctx).Info("a stored content was deleted that does not say of what it was", "cause", err.Error())
 		return
 	}
-	stays := map[types.NamespacedName]bool{}
 	uses := func(addOn *addonv1beta1.ManagedClusterAddOn) bool {
-		stays[client.ObjectKeyFromObject(addOn)] = addOn.DeletionTimestamp.IsZero()
 		return slices.Contains(chosen(addOn.Status.ConfigReferences), content)
 	}
-	named := client.MatchingFields{addonapi.IndexName: addonconfig.AddOnOf(e.Object)}
-	using := c.AddOns.Requests(ctx, uses, named)
-	if len(using) == 0 {
-		return
-	}
-	if revision, is := e.Object.(*appsv1.ControllerRevision); is {
+	name := addonconfig.AddOnOf(e.Object)
+	using := c.oneThatStays(ctx, name, uses)
+	if revision, is := e.Object.(*appsv1.ControllerRevision); is && len(using) > 0 {
 		c.Store.Lost(revision)
-	}
-	if i := slices.IndexFunc(using, func(r ctrl.Request) bool { return stays[r.NamespacedName] }); i >= 0 {
-		using = using[i : i+1]
+		// Who leaves from here on is followed by another one (takesOver).
+		using = c.oneThatStays(ctx, name, uses)
 	}
 	for _, request := range using {
 		q.Add(request)
 	}
+}
+
+// takesOver enqueues another add-on of the name of one that is gone, which may have had the pass that stores a lost
+// content again.
+func (c *Configurer) takesOver(ctx context.Context, gone client.Object, q queue) {
+	if !c.Store.HasLost(gone.GetName()) {
+		return
+	}
+	for _, request := range c.oneThatStays(ctx, gone.GetName(), nil) {
+		q.Add(request)
+	}
+}
+
+// oneThatStays returns a request for one of the add-ons of a name that is not being deleted; where all are, for each of
+// them. A nil function stands for any add-on.
+func (c *Configurer) oneThatStays(
+	ctx context.Context, name string, which func(*addonv1beta1.ManagedClusterAddOn) bool,
+) []ctrl.Request {
+	stays := map[types.NamespacedName]bool{}
+	all := c.AddOns.Requests(ctx, func(addOn *addonv1beta1.ManagedClusterAddOn) bool {
+		stays[client.ObjectKeyFromObject(addOn)] = addOn.DeletionTimestamp.IsZero()
+		return which == nil || which(addOn)
+	}, client.MatchingFields{addonapi.IndexName: name})
+	if i := slices.IndexFunc(all, func(r ctrl.Request) bool { return stays[r.NamespacedName] }); i >= 0 {
+		return all[i : i+1]
+	}
+	return all
 }
 
 // addOnsOfDecision enqueues the add-ons of the clusters that a PlacementDecision adds or drops. Of those that it drops,

@@ -19,9 +19,9 @@ import (
 // actOnDeletion records failed and completed hooks first, then writes the works. Then it removes finalizers, or sets
 // the conditions that explain what the add-on waits for.
 func (r *Reconciler) actOnDeletion(ctx context.Context, f deletionFacts, p deletionPlan) reconcile.Outcome {
-	outcome := reconcile.Done()
+	outcome := reconcile.DoneUntil(f.recheck()).And(answered(f.registrationsErr, f.setupErr, f.renderErr))
 	if !p.wake.IsZero() {
-		outcome = reconcile.Waiting(p.wake)
+		outcome = outcome.And(reconcile.Waiting(p.wake))
 	}
 	if stale, err := r.deletionStale(ctx, f, p); err != nil || stale {
 		return outcome.And(reconcile.FromError(err))

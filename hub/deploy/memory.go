@@ -138,6 +138,11 @@ func (r *refused) set(key types.NamespacedName, why error) {
 	r.by[key] = of.namespace
 }
 
+// await notes a namespace before it is read, so that an event that comes meanwhile finds who asked.
+func (r *refused) await(key types.NamespacedName, namespace string) {
+	r.set(key, &namespaceError{namespace: namespace})
+}
+
 // requests returns a request for each add-on that a namespace keeps from its permissions.
 func (r *refused) requests(namespace string) []ctrl.Request {
 	r.mutex.Lock()

@@ -121,6 +121,7 @@ func (r *Reconciler) checkPermissions(
 		if permission.Namespace == key.Namespace {
 			continue
 		}
+		r.refused.await(key, permission.Namespace)
 		ofOther, err := r.isOfCluster(ctx, permission.Namespace)
 		switch {
 		case err != nil:

@@ -26,7 +26,8 @@ const (
 	reasonPermissionPending = "PermissionConfigPending"
 	// maxMessage is the length to which messages of conditions are truncated, in bytes; the API allows 32768.
 	maxMessage = 8192
-	// firstRetry and lastRetry bound the delay before a role that could not be bound is tried again; no watch shows when
+	// firstRetry and lastRetry bound the delay before a role that could not be bound, or a content that could not be
+	// stored, is tried again; no watch shows when
 	// it can be.
 	firstRetry, lastRetry = time.Second, 30 * time.Second
 )
@@ -330,19 +331,8 @@ func refusedManifests(work *workv1.ManifestWork) []string {
 
 // outcomeOf returns the outcome of the pass.
 func outcomeOf(f facts, p plan, done results, published error) reconcile.Outcome {
-	outcome := reconcile.FromError(published).And(reconcile.DoneUntil(f.configuration.Recheck))
-	answers := []error{f.registrationsErr, f.setupErr, f.refused, p.worksErr}
-	for _, err := range answers {
-		var wait *works.WaitError
-		var denied *notAcceptedError
-		switch {
-		case err == nil, addon.IsNotReady(err), errors.As(err, &wait), errors.As(err, &denied):
-		case addon.IsInvalid(err):
-			outcome = outcome.And(reconcile.Stalled(err))
-		default:
-			outcome = outcome.And(reconcile.FromError(err))
-		}
-	}
+	outcome := reconcile.FromError(published).And(reconcile.DoneUntil(f.recheck()))
+	outcome = outcome.And(answered(f.registrationsErr, f.setupErr, f.refused, p.worksErr))
 	for _, err := range slices.Concat(done.bindings, done.works) {
 		var occupied *nameTakenError
 		switch {
@@ -355,6 +345,33 @@ func outcomeOf(f facts, p plan, done results, published error) reconcile.Outcome
 		}
 	}
 	return outcome
+}
+
+// answered returns the outcome of what an author of the add-on answered, or its configuration: what only he can mend is
+// not asked again, and all that may go away is.
+func answered(answers ...error) reconcile.Outcome {
+	outcome := reconcile.Done()
+	for _, err := range answers {
+		var wait *works.WaitError
+		var denied *notAcceptedError
+		switch {
+		case err == nil, addon.IsNotReady(err), errors.As(err, &wait), errors.As(err, &denied):
+		case addon.IsInvalid(err):
+			outcome = outcome.And(reconcile.Stalled(err))
+		default:
+			outcome = outcome.And(reconcile.FromError(err))
+		}
+	}
+	return outcome
+}
+
+// recheck returns when time alone may change the configuration, or its contents are to be stored again; zero for never.
+func (f facts) recheck() time.Time {
+	if f.configuration.Unstored == nil {
+		return f.configuration.Recheck
+	}
+	again := f.now.Add(reconcile.Spread(lastRetry, 1, f.addOn.Namespace, f.addOn.Name))
+	return reconcile.Earliest(f.configuration.Recheck, again)
 }
 
 // retryDelay returns the delay before a role that could not be bound is tried again: short at first, because whoever

@@ -93,6 +93,8 @@ func wasTainted(was *clusterv1.ManagedCluster) bool {
 func (m *memory) missed(cluster string, now time.Time) {
 	for _, f := range m.fleets {
 		if a, noted := f.unselected[cluster]; noted && now.Before(a.noted.Add(latePeriod)) {
+			m.notes++ // A pass that looks at it now does not write back what it read.
+			a.number = m.notes
 			a.away, a.dropped, a.back = true, false, now
 			f.unselected[cluster] = a
 		}

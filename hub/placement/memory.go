@@ -12,6 +12,7 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/expressions"
 )
 
@@ -149,13 +150,17 @@ func (m *memory) tell(key types.NamespacedName, status *clusterv1beta1.Placement
 	m.told[key] = *told
 }
 
-// altered reports whether a Placement has another status than the last pass left.
+// altered reports whether a Placement has another status than the last pass left. While none has left any, all changes
+// count: the first pass may have read what was before.
 func (m *memory) altered(o client.Object) bool {
 	placement, is := o.(*clusterv1beta1.Placement)
 	m.mu.RLock()
 	told, known := m.told[client.ObjectKeyFromObject(o)]
 	m.mu.RUnlock()
-	return is && known && !equality.Semantic.DeepEqual(placement.Status, told)
+	if !known {
+		return is && !fleet.IsScheduledByOthers(placement)
+	}
+	return is && !equality.Semantic.DeepEqual(placement.Status, told)
 }
 
 // concernedBy returns the Placements whose decisions the change of a cluster may alter; nil stands for a cluster that

@@ -67,6 +67,13 @@ func TestAPassWithoutADefinitionReadsTheAddOnsThatChanged(t *testing.T) {
 		require.NoError(t, err)
 		return len(revisions)
 	}
+	revisions, err := store.Revisions(t.Context(), "hello")
+	require.NoError(t, err)
+	require.Len(t, revisions, 1)
+	require.NoError(t, c.Delete(t.Context(), revisions[0].DeepCopy()))
+	store.Deleted(revisions[0])
+	store.Lost(revisions[0].DeepCopy())
+	assert.Equal(t, 1, stored(), "a user deleted it, and no add-on had a pass")
 	for _, addOn := range all {
 		assert.Equal(t, 1, stored(), "an add-on that is left may have a hook")
 		require.NoError(t, c.Delete(t.Context(), addOn))

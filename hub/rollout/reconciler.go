@@ -56,13 +56,15 @@ type Reconciler struct {
 // Reconcile plans one ClusterManagementAddOn.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	now := r.Clock.Now()
+	// The pass of the add-on that is to store a lost content again may fail for another reason, again and again.
+	restored := reconcile.FromError(r.Store.Restore(ctx, req.Name))
 	f, err := r.observe(ctx, req.Name, now)
 	if err != nil {
-		return reconcile.FromError(err).Settle(now)
+		return reconcile.FromError(err).And(restored).Settle(now)
 	}
 	if f.cma == nil {
 		r.replaceAdmissions(req.Name, nil)
-		return r.collect(ctx, req.Name, f, nil).Settle(now)
+		return r.collect(ctx, req.Name, f, nil).And(restored).Settle(now)
 	}
 	p := decide(f)
 	after := conclude(f, p)
@@ -77,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		log.FromContext(ctx).V(1).Info("recorded the progress of placements")
 	}
 	r.wake(ctx, req.Name, woken)
-	outcome := reconcile.FromError(client.IgnoreNotFound(err)).And(reconcile.DoneUntil(p.wake))
+	outcome := restored.And(reconcile.FromError(client.IgnoreNotFound(err))).And(reconcile.DoneUntil(p.wake))
 	return outcome.And(r.collect(ctx, req.Name, f, after)).Settle(now)
 }
 

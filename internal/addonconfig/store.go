@@ -66,6 +66,8 @@ type Store struct {
 	contents map[string]contentEntry
 	// created are the names of ControllerRevisions that this process created and that the cache has not had yet.
 	created map[string]bool
+	// deletions counts the deletions that this process has seen.
+	deletions uint64
 	// lost are ControllerRevisions that add-ons run with and that another client deleted.
 	lost map[string]*appsv1.ControllerRevision
 }
@@ -373,10 +375,11 @@ func (s *Store) Keep(ctx context.Context, addOn string, c Chosen) error {
 	if err != nil {
 		return err
 	}
+	before := s.seen()
 	if err := s.Client.Create(ctx, revision); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("storing the content of %s in namespace %s: %w", Describe(c.Config()), s.Home, err)
 	}
-	s.note(name)
+	s.note(name, before)
 	return nil
 }
 
@@ -423,6 +426,7 @@ func (s *Store) Forget(ctx context.Context, revision *appsv1.ControllerRevision)
 func (s *Store) Deleted(revision client.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.deletions++
 	delete(s.created, revision.GetName())
 	delete(s.contents, revision.GetName())
 	delete(s.lost, revision.GetName()) // It was stored again, and whether it is needed is asked again.
@@ -459,13 +463,16 @@ func (s *Store) Restore(ctx context.Context, addOn string) error {
 	return nil
 }
 
+// HasLost reports whether contents of an add-on were lost and are not stored again.
+func (s *Store) HasLost(addOn string) bool { return len(s.lostBy(addOn)) > 0 }
+
 // lostBy returns the names of the ControllerRevisions of an add-on that were lost.
 func (s *Store) lostBy(addOn string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []string
 	for name, revision := range s.lost {
-		if AddOnOf(revision) == addOn {
+		if AddOnOf(revision) == addOn && !s.created[name] {
 			all = append(all, name)
 		}
 	}
@@ -501,6 +508,7 @@ func (s *Store) restore(ctx context.Context, name string) error {
 		},
 		Data: lost.Data, Revision: lost.Revision,
 	}
+	before := s.seen()
 	if err = s.Client.Create(ctx, again.DeepCopy()); apierrors.IsAlreadyExists(err) {
 		var there bool
 		if there, err = s.isThere(ctx, again); err == nil && !there {
@@ -510,7 +518,7 @@ func (s *Store) restore(ctx context.Context, name string) error {
 		}
 	}
 	if err == nil {
-		s.note(name)
+		s.note(name, before)
 	}
 	return err
 }
@@ -532,10 +540,22 @@ func (s *Store) isThere(ctx context.Context, revision *appsv1.ControllerRevision
 	}), err
 }
 
-// note notes that this process created a ControllerRevision, which the cache does not have yet.
-func (s *Store) note(created string) {
+// seen returns how many deletions of ControllerRevisions this process has seen.
+func (s *Store) seen() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.deletions
+}
+
+// note notes that this process created a ControllerRevision, which the cache does not have yet, unless a deletion was
+// seen since before: an answer may come after the object was created and deleted. Without the note it is created once
+// more, which changes nothing.
+func (s *Store) note(created string, before uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.deletions != before {
+		return
+	}
 	if s.created == nil {
 		s.created = map[string]bool{}
 	}

@@ -230,3 +230,45 @@ func TestOnlyTheReferencesThatAreNeededAreRead(t *testing.T) {
 		Obsolete("hello", []*appsv1.ControllerRevision{kept("1"), kept("2")}, references))
 	assert.GreaterOrEqual(t, read, 3000, "what nothing refers to is looked for everywhere")
 }
+
+// The answer to the creation comes after the event of the deletion.
+func TestACreationThatIsAnsweredAfterItsDeletionIsNotBelieved(t *testing.T) {
+	for sentence, again := range map[string]bool{"it is kept again": false, "it is lost, and restored": true} {
+		t.Run(sentence, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			require.NoError(t, addonv1alpha1.Install(scheme))
+			require.NoError(t, appsv1.AddToScheme(scheme))
+			hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+				&addonv1alpha1.AddOnTemplate{ObjectMeta: metav1.ObjectMeta{Name: "t"}}).Build()
+			s := &Store{Home: "home"}
+			late := true
+			s.Client = interceptor.NewClient(hub, interceptor.Funcs{
+				Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+					err := c.Create(ctx, o, options...)
+					if revision, is := o.(*appsv1.ControllerRevision); is && late {
+						late = false
+						// A user deletes it, and the event is handled, before the answer is.
+						require.NoError(t, c.Delete(ctx, revision.DeepCopy()))
+						s.Deleted(revision)
+						if again {
+							s.Lost(revision.DeepCopy())
+						}
+					}
+					return err
+				},
+			})
+			template := fixture.Template("t")
+			states, err := s.States(t.Context(), template)
+			require.NoError(t, err)
+			content := Chosen{ConfigGroupResource: template.ConfigGroupResource, ConfigSpecHash: *fixture.Hashed(template, states[template].Hash)}
+			require.NoError(t, s.Keep(t.Context(), "hello", content))
+			for range 3 { // later passes
+				require.NoError(t, s.Restore(t.Context(), "hello"))
+				require.NoError(t, s.Keep(t.Context(), "hello", content))
+			}
+			all, err := s.Revisions(t.Context(), "hello")
+			require.NoError(t, err)
+			assert.Len(t, all, 1, "it would never be stored again")
+		})
+	}
+}

@@ -81,7 +81,8 @@ type judge struct {
 	excused map[pair]bool
 	// misled are the clusters whose agents are told a wrong time by the hub, which they have to believe.
 	misled map[string]bool
-	seen   map[types.UID]bool
+	// seen and approved are the requests that were judged when they came and when they were approved.
+	seen, approved map[types.UID]bool
 }
 
 func newJudge() *judge {
@@ -99,7 +100,7 @@ func (j *judge) forget() {
 	j.atOnce, j.image, j.settled = map[string]int{}, map[pair]string{}, map[pair]string{}
 	j.hooked, j.hookRan, j.unwelcome = map[string]bool{}, map[pair]bool{}, map[string]time.Time{}
 	if j.issued == nil {
-		j.issued, j.seen = map[pair]life{}, map[types.UID]bool{}
+		j.issued, j.seen, j.approved = map[pair]life{}, map[types.UID]bool{}, map[types.UID]bool{}
 	}
 	// Those of the clusters themselves go on, unless an agent asked for one that it did not need in the end.
 	maps.DeleteFunc(j.issued, func(p pair, _ life) bool { return p.addOn != "" || j.excused[p] || j.misled[p.cluster] })
@@ -315,12 +316,15 @@ func (j *judge) request(kind watch.EventType, o *certificatesv1.CertificateSigni
 				o.Name, has.from.Format(time.TimeOnly), has.until.Format(time.TimeOnly))
 		}
 	}
-	since, unwelcome := j.unwelcome[cluster]
-	late := time.Since(since) > underWay || strings.Contains(o.Name, afterwards)
-	if unwelcome && isApproved(o) && late && !j.told[o.UID] {
-		j.told[o.UID] = true
-		j.tell(about, "approved: request %s (%s) is approved, and the cluster is not accepted since %s", o.Name,
-			o.Labels[names.LabelAddonName], since.UTC().Format("15:04:05.000"))
+	if isApproved(o) && !j.approved[o.UID] {
+		// It is judged once: its certificate may come long after people changed their mind.
+		j.approved[o.UID] = true
+		since, unwelcome := j.unwelcome[cluster]
+		late := time.Since(since) > underWay || strings.Contains(o.Name, afterwards)
+		if unwelcome && late {
+			j.tell(about, "approved: request %s (%s) is approved, and the cluster is not accepted since %s", o.Name,
+				o.Labels[names.LabelAddonName], since.UTC().Format("15:04:05.000"))
+		}
 	}
 	if chain, err := cert.ParseCertsPEM(o.Status.Certificate); err == nil {
 		if from := time.Now(); chain[0].NotAfter.After(j.issued[p].until) {

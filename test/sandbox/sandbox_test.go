@@ -128,8 +128,11 @@ subjects:
 	require.NoError(t, err)
 
 	for name, cfg := range map[string]*rest.Config{"ServiceAccount": account, "user in the group": user} {
-		_, err := clientFor(t, cfg).CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
-		require.NoError(t, err, name)
+		// The API server learns of roles and bindings from its own watches.
+		require.EventuallyWithT(t, func(c *assert.CollectT) {
+			_, err := clientFor(t, cfg).CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
+			require.NoError(c, err, name)
+		}, patience, 50*time.Millisecond)
 		_, err = clientFor(t, cfg).CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{})
 		assert.True(t, apierrors.IsForbidden(err), "%s must not list Secrets: %v", name, err)
 	}

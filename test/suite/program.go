@@ -28,6 +28,9 @@ type Program struct {
 	// base is the context of its runs: that of the test, without its end.
 	base  context.Context //nolint:containedctx // a program outlives the call that starts it
 	run   func(ctx context.Context) error
+	// restarting is held between the end and the next start, of which there may be one.
+	restarting sync.Mutex
+
 	mu    sync.Mutex
 	stop  context.CancelFunc
 	ended chan struct{}
@@ -85,6 +88,15 @@ func (p *Program) Stop() {
 	p.mu.Unlock()
 	stop()
 	<-ended
+}
+
+// Restart ends the program and starts it again. Several tests may do so at a time: each gets a program that began after
+// it asked.
+func (p *Program) Restart() {
+	p.restarting.Lock()
+	defer p.restarting.Unlock()
+	p.Stop()
+	p.Start()
 }
 
 // Ended is closed when the program has ended.

@@ -320,7 +320,7 @@ func TestACertificateIsReplacedBeforeItExpires(t *testing.T) {
 	}
 	want, err := csr.ForAddon(m.name, hello, customSigner(ownSigner))
 	require.NoError(t, err)
-	verdict := csr.JudgePair(csr.PairOf(first), want, time.Now())
+	verdict := csr.JudgePair(csr.PairOf(first), want, again.CreationTimestamp.Time)
 	assert.True(t, verdict.Fits, "asked for while the old one is good: %s", verdict.Why)
 	assert.True(t, verdict.Due(again.CreationTimestamp.Add(time.Second)), "not asked for before %s", verdict.RotateAt)
 	m.sign(again)

@@ -1,6 +1,7 @@
 package credentials_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/test/suite"
 )
 
@@ -45,8 +47,11 @@ func TestTheLeaseOfAnAddonTellsItsHealth(t *testing.T) {
 	told := m.awaitCondition("Available", metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound")
 	assert.Equal(t, "The status of hello add-on is unknown. "+
 		"There is no lease "+m.addonNamespace+"/hello: no agent of the add-on has renewed it yet.", told.Message)
-	m.renew(time.Now())
-	told = m.awaitCondition("Available", metav1.ConditionTrue, "ManagedClusterAddOnLeaseUpdated")
+	m.eventually(func() bool { // Its agent renews it until that shows.
+		m.renew(time.Now())
+		told = *meta.FindStatusCondition(m.addon().Status.Conditions, "Available")
+		return told.Status == metav1.ConditionTrue && told.Reason == "ManagedClusterAddOnLeaseUpdated"
+	}, "the lease is fresh")
 	assert.Equal(t, "hello add-on is available.", told.Message)
 	told = m.awaitCondition("Available", metav1.ConditionFalse, "ManagedClusterAddOnLeaseUpdateStopped")
 	assert.Contains(t, told.Message, "hello add-on is not available. Its lease "+m.addonNamespace+"/hello was last renewed at ")
@@ -116,6 +121,11 @@ func TestAnAgentAtRestSendsNothing(t *testing.T) {
 	m.awaitSecret(m.addonNamespace, helloKube)
 	m.renew(time.Now())
 	m.awaitCondition("Available", metav1.ConditionTrue, "ManagedClusterAddOnLeaseUpdated")
+	m.eventually(func() bool { // It is told only after a while.
+		return slices.ContainsFunc(m.addon().Status.Conditions, func(c metav1.Condition) bool {
+			return c.Reason == csr.ReasonRequestPending
+		})
+	}, "that a request waits")
 	m.awaitQuiet()
 
 	hub, spoke := m.hubRequests.Load(), m.spokeRequests.Load()

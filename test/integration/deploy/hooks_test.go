@@ -123,8 +123,7 @@ func TestHooksRunOnBothSidesBeforeAnythingGoes(t *testing.T) {
 
 	// The hub manager may be restarted at any time.
 	hookUID := uid(t, f.hookKey(), "")
-	program.Stop()
-	program.Start()
+	program.Restart()
 
 	reports(t, f.hostedHookKey("hooked-host"), job(f, "clean-agent"), map[string]any{"JobComplete": "True"})
 	f.deleting(t, "WaitingForHook", "The pre-delete hook is complete on hosting cluster hooked-host.",
@@ -195,8 +194,7 @@ func TestAHookThatFailsIsTriedAgainUntilAPersonDecides(t *testing.T) {
 		f.deleting(t, "HookFailed", fmt.Sprintf("attempt %d of 5", attempt+1),
 			"Job failing-agents/clean failed: Job has reached the specified backoff limit.")
 		if attempt == 1 {
-			program.Stop()
-			program.Start()
+			program.Restart()
 		}
 		step(pause - 2*time.Second)
 		f.deleting(t, "HookFailed", fmt.Sprintf("attempt %d of 5", attempt+1))

@@ -180,8 +180,10 @@ func TestAnAddOnFollowsItsPlacements(t *testing.T) {
 	expectInstalled(t, "follow", "inst-a", "inst-c")
 
 	createMine(t, "inst-b", "follow")
+	suite.Eventually(t, suite.True("it gets its owner nevertheless", func() bool {
+		return metav1.GetControllerOf(getAddon(t, "inst-b", "follow")) != nil
+	}))
 	suite.Consistently(t, time.Second, func() error { return installed(t, "follow", "inst-a", "inst-b", "inst-c") })
-	require.NotNil(t, metav1.GetControllerOf(getAddon(t, "inst-b", "follow")), "it gets its owner nevertheless")
 
 	require.NoError(t, plane.Client.Delete(t.Context(), getPlacement(t, "inst-two")))
 	suite.Eventually(t, func() error { return equal(0, len(pages(t, "inst-two"))) })

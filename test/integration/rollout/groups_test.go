@@ -76,7 +76,7 @@ func TestDecisionGroupsFollowOneAnother(t *testing.T) {
 	w.updateManagement(func(c *addonv1alpha1.ClusterManagementAddOn) {
 		c.Spec.InstallStrategy.Placements[0].RolloutStrategy = clusterv1alpha1.RolloutStrategy{
 			Type: clusterv1alpha1.ProgressivePerGroup, ProgressivePerGroup: &clusterv1alpha1.RolloutProgressivePerGroup{
-				RolloutConfig: clusterv1alpha1.RolloutConfig{MaxFailures: intstr.FromString("5"), ProgressDeadline: "2s"},
+				RolloutConfig: clusterv1alpha1.RolloutConfig{MaxFailures: intstr.FromString("5"), ProgressDeadline: "10s"},
 			},
 		}
 	})

@@ -59,7 +59,7 @@ func (s story) left() {
 func TestAnAddOnLeavesWithItsClusterManagementAddOn(t *testing.T) {
 	t.Parallel()
 	for name, policy := range map[string]metav1.DeletionPropagation{
-		"dew": metav1.DeletePropagationBackground, "frost": metav1.DeletePropagationForeground,
+		"dew": metav1.DeletePropagationBackground, "rime": metav1.DeletePropagationForeground,
 	} {
 		t.Run(string(policy), func(t *testing.T) {
 			t.Parallel()

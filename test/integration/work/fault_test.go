@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,14 +44,14 @@ func TestNothingIsOrphanedByACrash(t *testing.T) {
 	assert.NotContains(t, e.applied().Annotations["work.spokelet.io/intent"], "dropped")
 }
 
-// TestFailedDeletionKeepsTheWork refuses the deletion of one object for a while.
+// TestFailedDeletionKeepsTheWork refuses the deletion of one object until the work has told that.
 // Shows: work/failed-deletion-kept
 func TestFailedDeletionKeepsTheWork(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	until := time.Now().Add(3 * time.Second)
+	var allowed atomic.Bool
 	e.settings.fault = func(req *http.Request) bool {
-		return req.Method == http.MethodDelete && strings.HasSuffix(req.URL.Path, "/stuck") && time.Now().Before(until)
+		return req.Method == http.MethodDelete && strings.HasSuffix(req.URL.Path, "/stuck") && !allowed.Load()
 	}
 	e.start()
 	w := e.work("w", e.configMap("stuck", nil), e.configMap("free", nil))
@@ -63,6 +64,7 @@ func TestFailedDeletionKeepsTheWork(t *testing.T) {
 		return assert.ObjectsAreEqual([]string{"configmaps/stuck"}, appliedNames(e.applied()))
 	})
 	require.True(t, e.get(&corev1.ConfigMap{}, e.cluster, "stuck"))
+	allowed.Store(true)
 	e.eventually("the work is gone", func() bool { return !e.get(&workv1.ManifestWork{}, e.cluster, "w") })
 	assert.False(t, e.get(&corev1.ConfigMap{}, e.cluster, "stuck"), "not before its object")
 }

@@ -314,7 +314,7 @@ func TestHubSwitchKeepsTheObjects(t *testing.T) {
 	first.stop()
 
 	e.settings.hubHash = work.HubHash("https://other.example")
-	e.settings.grace = time.Second
+	e.settings.grace = 10 * time.Second
 	e.start()
 	e.eventually("the object has two owners for a while", func() bool {
 		return e.get(&cm, e.cluster, "a") && len(cm.OwnerReferences) == 2
