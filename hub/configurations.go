@@ -49,6 +49,7 @@ func newConfigurations(
 	store := &addonconfig.Store{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Versions: addOns.Configs,
 		Home: cmp.Or(c.Namespace, names.NamespaceHub), Others: others, Limit: c.WatchedConfigs, Packed: true,
+		Clock: clock.RealClock{},
 	}
 	all := &configurations{admitted: make(chan event.GenericEvent, maxAdmitted)}
 	all.roller = &rollout.Reconciler{

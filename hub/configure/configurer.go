@@ -64,18 +64,18 @@ func (r reading) Configure(
 func (c *Configurer) configure(
 	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, stores bool,
 ) (addon.Configuration, error) {
-	var lost error
+	var lost, others error
 	if stores {
-		lost = c.Store.Restore(ctx, addOn.Name)
+		lost, others = c.Store.Restore(ctx, addOn.Name, chosen(addOn.Status.ConfigReferences))
 	}
 	f, err := c.observe(ctx, addOn, stores)
 	if err != nil {
-		return addon.Configuration{}, errors.Join(err, lost)
+		return addon.Configuration{}, errors.Join(err, lost, others)
 	}
 	f.storeErr = errors.Join(f.storeErr, lost)
 	if f.cma == nil {
 		result, err := c.orphaned(ctx, addOn)
-		result.Unstored = lost
+		result.Unstored = errors.Join(lost, others)
 		return result, err
 	}
 	decided := decide(f)
@@ -93,7 +93,7 @@ func (c *Configurer) configure(
 	if result.Err != nil && !addon.IsNotReady(result.Err) {
 		return addon.Configuration{}, result.Err
 	}
-	result.Recheck, result.Unstored = decided.recheck, f.storeErr
+	result.Recheck, result.Unstored = decided.recheck, errors.Join(f.storeErr, others)
 	if addonapi.Managed(f.cma) && !decided.undecided {
 		result.Record = func(after *addonv1beta1.ManagedClusterAddOn, p addon.Progress) {
 			facts := worksFacts{works: p.Works, nothing: p.Nothing, rollingOut: p.RollingOut, err: p.Err}

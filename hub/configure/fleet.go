@@ -104,7 +104,8 @@ func newUses() *uses {
 	return &uses{members: fleet.Members[usage]{Strict: true}, all: map[string]kinds{}}
 }
 
-// notesAddOns notes which add-ons change, and starts no pass but takesOver. From then on what they refer to is remembered.
+// notesAddOns notes which add-ons change, and starts no pass but that of takesOver. From then on what they refer to is
+// remembered.
 func (c *Configurer) notesAddOns() handler.EventHandler {
 	noted := newUses()
 	c.uses = noted

@@ -19,7 +19,10 @@ import (
 // actOnDeletion records failed and completed hooks first, then writes the works. Then it removes finalizers, or sets
 // the conditions that explain what the add-on waits for.
 func (r *Reconciler) actOnDeletion(ctx context.Context, f deletionFacts, p deletionPlan) reconcile.Outcome {
-	outcome := reconcile.DoneUntil(f.recheck()).And(answered(f.registrationsErr, f.setupErr, f.renderErr))
+	outcome := reconcile.Done()
+	if p.waits {
+		outcome = reconcile.DoneUntil(f.recheck()).And(answered(f.registrationsErr, f.setupErr, f.renderErr))
+	}
 	if !p.wake.IsZero() {
 		outcome = outcome.And(reconcile.Waiting(p.wake))
 	}

@@ -71,7 +71,9 @@ type deletionPlan struct {
 	failures []string
 	// conditions explain what the deletion waits for.
 	conditions []metav1.Condition
-	wake       time.Time
+	// waits reports that hooks are not done, which depends on what the author of the add-on answers.
+	waits bool
+	wake  time.Time
 }
 
 // decideDeletion decides about the finalizers of an add-on. The work that a finalizer guards is done first: the hooks,
@@ -132,7 +134,7 @@ func decideGuards(f deletionFacts, p *deletionPlan) {
 		}
 	}
 	if len(waiting) > 0 {
-		p.skipped = false
+		p.skipped, p.waits = false, true
 		p.conditions = waitingForHooks(f, waiting, strings.Join(texts, " "))
 		p.works = append(p.works, keptWorks(f)...)
 		return

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -83,7 +84,7 @@ func TestADeletionGoesOnAfterTheAgentFailedForAMoment(t *testing.T) {
 // The same with a Configurer: an error of it, and when it asks to be asked again.
 func TestADeletionAsksTheConfigurerAgain(t *testing.T) {
 	for sentence, c := range map[string]asked{
-		"it fails for a moment":      {err: errors.New("the API server does not answer")},
+		"it fails for a moment": {err: errors.New("the API server does not answer")},
 		"a content cannot be stored": {answer: addon.Configuration{
 			Err: &addon.NotReadyError{Message: "its content is unknown"}, Unstored: errors.New("exceeded quota"),
 		}},
@@ -103,6 +104,31 @@ func TestADeletionAsksTheConfigurerAgain(t *testing.T) {
 			}
 			require.Equal(t, 3, times)
 			assert.True(t, soon(result, err), "nobody asks again before %v", result.RequeueAfter)
+		})
+	}
+}
+
+// Nothing of ours is left to do: a finalizer of others keeps the add-on, or the last finalizers of ours go in this pass.
+func TestADeletionThatNeedsNoAnswerIsQuiet(t *testing.T) {
+	for finalizer, skipped := range map[string]bool{"example.com/others": false, finalizerHook: true} {
+		t.Run(finalizer, func(t *testing.T) {
+			leaving := addOnAt("c1")
+			leaving.DeletionTimestamp = new(metav1.NewTime(metav1.Unix(900, 0).Time))
+			leaving.Finalizers = []string{finalizer}
+			if skipped { // as the condition tells people to do whose hook cannot run
+				leaving.Annotations = map[string]string{
+					names.AnnotationHookDeadline: "0s", names.AnnotationHookAfterDeadline: afterSkip,
+				}
+			}
+			r := formerWorld(t, interceptor.Funcs{}, leaving, ownNamespace("c1"), &clusterv1.ManagedCluster{
+				ObjectMeta: metav1.ObjectMeta{Name: "c1"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+			})
+			r.Agents = failing{err: errors.New("the values of the author are broken")}
+			for range 3 {
+				result, err := r.Reconcile(t.Context(), reconcile.Request("c1", "a")[0])
+				assert.NoError(t, err)
+				assert.Zero(t, result.RequeueAfter)
+			}
 		})
 	}
 }

@@ -1,7 +1,7 @@
 package deploy
 
 import (
-	"errors"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/deploy/works"
 )
 
@@ -107,49 +108,39 @@ func (m *made) forget(key types.NamespacedName) {
 	delete(m.by, key)
 }
 
-// namespaceError refuses the permissions of an add-on because a namespace is that of another cluster.
-type namespaceError struct {
-	namespace string
-	error
-}
-
-// Unwrap returns why.
-func (e *namespaceError) Unwrap() error { return e.error }
-
-// refused has, for each add-on whose permissions were refused because a namespace is that of another cluster, the name
-// of that namespace. No object says it; a new process asks again.
-type refused struct {
+// asksFor has, for each add-on whose agents want permissions in other namespaces than that of its cluster, the names of
+// those. They are noted before they are read: a namespace may become that of a cluster, or cease to be, before a binding
+// in it is in the cache, and a refused one has none. No object says it; a new process asks again.
+type asksFor struct {
 	mutex sync.Mutex
-	by    map[types.NamespacedName]string
+	by    map[types.NamespacedName][]string
 }
 
-// set remembers why permissions were refused; anything but a namespaceError forgets it.
-func (r *refused) set(key types.NamespacedName, why error) {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	var of *namespaceError
-	if !errors.As(why, &of) {
-		delete(r.by, key)
-		return
+// set notes the namespaces of the permissions of an add-on.
+func (a *asksFor) set(key types.NamespacedName, permissions []addon.Permission) {
+	var namespaces []string
+	for _, permission := range permissions {
+		if permission.Namespace != key.Namespace {
+			namespaces = append(namespaces, permission.Namespace)
+		}
 	}
-	if r.by == nil {
-		r.by = map[types.NamespacedName]string{}
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if a.by == nil {
+		a.by = map[types.NamespacedName][]string{}
 	}
-	r.by[key] = of.namespace
+	if a.by[key] = namespaces; len(namespaces) == 0 {
+		delete(a.by, key)
+	}
 }
 
-// await notes a namespace before it is read, so that an event that comes meanwhile finds who asked.
-func (r *refused) await(key types.NamespacedName, namespace string) {
-	r.set(key, &namespaceError{namespace: namespace})
-}
-
-// requests returns a request for each add-on that a namespace keeps from its permissions.
-func (r *refused) requests(namespace string) []ctrl.Request {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
+// requests returns a request for each add-on whose agents want permissions in a namespace.
+func (a *asksFor) requests(namespace string) []ctrl.Request {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
 	var all []ctrl.Request
-	for key, by := range r.by {
-		if by == namespace {
+	for key, namespaces := range a.by {
+		if slices.Contains(namespaces, namespace) {
 			all = append(all, ctrl.Request{NamespacedName: key})
 		}
 	}

@@ -104,6 +104,7 @@ func (r *Reconciler) listFormer(ctx context.Context, key types.NamespacedName) (
 func (r *Reconciler) checkPermissions(
 	ctx context.Context, foreign error, key types.NamespacedName, permissions []addon.Permission,
 ) error {
+	r.asksFor.set(key, permissions)
 	if len(permissions) == 0 {
 		return nil
 	}
@@ -121,16 +122,14 @@ func (r *Reconciler) checkPermissions(
 		if permission.Namespace == key.Namespace {
 			continue
 		}
-		r.refused.await(key, permission.Namespace)
 		ofOther, err := r.isOfCluster(ctx, permission.Namespace)
 		switch {
 		case err != nil:
 			return err
 		case ofOther:
-			invalid := &addon.InvalidError{Message: fmt.Sprintf("the add-on asks for %s %s in namespace %s, which is the "+
+			return &addon.InvalidError{Message: fmt.Sprintf("the add-on asks for %s %s in namespace %s, which is the "+
 				"namespace of a managed cluster: agents of other clusters get nothing there; use type CurrentCluster",
 				permission.RoleRef.Kind, permission.RoleRef.Name, permission.Namespace)}
-			return &namespaceError{permission.Namespace, invalid}
 		}
 	}
 	return nil

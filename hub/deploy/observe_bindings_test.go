@@ -230,11 +230,11 @@ func TestAnAddOnIsAskedAgainWhenTheNamespaceThatRefusedItIsNoClustersAnyMore(t *
 	err := r.checkPermissions(t.Context(), nil, key, wanted)
 	require.True(t, addon.IsInvalid(err), "%v", err)
 	assert.Contains(t, r.ofNamespace(t.Context(), namespace), ctrl.Request{NamespacedName: key}, "already during the pass")
-	r.refused.set(key, err)
-	assert.Contains(t, r.ofNamespace(t.Context(), namespace), ctrl.Request{NamespacedName: key})
-	assert.Empty(t, r.refused.requests("c3"))
+	assert.Empty(t, r.asksFor.requests("c3"))
 
 	require.NoError(t, r.Client.Delete(t.Context(), namespace))
-	r.refused.set(key, r.checkPermissions(t.Context(), nil, key, wanted))
-	assert.Empty(t, r.refused.requests("c2"))
+	require.NoError(t, r.checkPermissions(t.Context(), nil, key, wanted))
+	assert.NotEmpty(t, r.asksFor.requests("c2"), "it may become that of a cluster again")
+	require.NoError(t, r.checkPermissions(t.Context(), nil, key, nil))
+	assert.Empty(t, r.asksFor.requests("c2"))
 }

@@ -64,7 +64,7 @@ type Reconciler struct {
 	Version string
 
 	verified verified
-	refused  refused
+	asksFor  asksFor
 	made     made
 	passed   passed
 }
@@ -99,7 +99,7 @@ var errDeleting = errors.New("the add-on is being deleted")
 func (r *Reconciler) deploy(ctx context.Context, request ctrl.Request, f facts) (ctrl.Result, error) {
 	if !f.relevant {
 		r.verified.set(request.NamespacedName, works.Sum{})
-		r.refused.set(request.NamespacedName, nil)
+		r.asksFor.set(request.NamespacedName, nil)
 		r.made.forget(request.NamespacedName)
 	}
 	if f.deleting != nil {
@@ -120,7 +120,6 @@ func (r *Reconciler) deploy(ctx context.Context, request ctrl.Request, f facts) 
 		return reconcile.FromError(err).Settle(f.now)
 	}
 	r.verified.set(request.NamespacedName, p.verified)
-	r.refused.set(request.NamespacedName, f.refused)
 	var err error
 	if f.addOn, err = r.recordAdmission(ctx, f, p); err != nil {
 		return reconcile.FromError(client.IgnoreNotFound(err)).Settle(f.now)

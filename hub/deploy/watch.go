@@ -154,7 +154,7 @@ func (r *Reconciler) ofCluster(ctx context.Context, cluster client.Object) []ctr
 // ofNamespace maps a namespace that becomes, or ceases to be, that of a cluster to its add-ons, and to those with a
 // binding there or that want one: agents of other clusters have none in the namespace of a cluster.
 func (r *Reconciler) ofNamespace(ctx context.Context, namespace client.Object) []ctrl.Request {
-	requests := append(r.ofCluster(ctx, namespace), r.refused.requests(namespace.GetName())...)
+	requests := append(r.ofCluster(ctx, namespace), r.asksFor.requests(namespace.GetName())...)
 	var list rbacv1.RoleBindingList
 	err := r.Client.List(ctx, &list, client.InNamespace(namespace.GetName()), client.UnsafeDisableDeepCopy)
 	if err != nil {

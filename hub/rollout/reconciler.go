@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -56,9 +57,12 @@ type Reconciler struct {
 // Reconcile plans one ClusterManagementAddOn.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	now := r.Clock.Now()
-	// The pass of the add-on that is to store a lost content again may fail for another reason, again and again.
-	restored := reconcile.FromError(r.Store.Restore(ctx, req.Name))
 	f, err := r.observe(ctx, req.Name, now)
+	if err == nil && len(f.members) == 0 {
+		r.Store.Abandon(req.Name)
+	}
+	// The pass of the add-on that is to store a lost content again may fail for another reason, again and again.
+	restored := reconcile.FromError(errors.Join(r.Store.Restore(ctx, req.Name, nil)))
 	if err != nil {
 		return reconcile.FromError(err).And(restored).Settle(now)
 	}

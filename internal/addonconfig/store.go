@@ -2,16 +2,19 @@ package addonconfig
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -51,6 +54,9 @@ type Store struct {
 	// Limit is how many of them are watched, of which one add-on may have half; zero means objectwatch.DefaultLimit.
 	Limit int
 
+	// Clock says when a creation that failed may be tried again; nil tries it each time.
+	Clock clock.PassiveClock
+
 	// keeping is held while a content is stored.
 	keeping reconcile.Gate
 
@@ -66,6 +72,8 @@ type Store struct {
 	contents map[string]contentEntry
 	// created are the names of ControllerRevisions that this process created and that the cache has not had yet.
 	created map[string]bool
+	// refused are the creations that failed lately, by name.
+	refused map[string]failure
 	// deletions counts the deletions that this process has seen.
 	deletions uint64
 	// lost are ControllerRevisions that add-ons run with and that another client deleted.
@@ -376,7 +384,7 @@ func (s *Store) Keep(ctx context.Context, addOn string, c Chosen) error {
 		return err
 	}
 	before := s.seen()
-	if err := s.Client.Create(ctx, revision); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := s.create(ctx, revision); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("storing the content of %s in namespace %s: %w", Describe(c.Config()), s.Home, err)
 	}
 	s.note(name, before)
@@ -453,14 +461,31 @@ func (s *Store) Lost(revision *appsv1.ControllerRevision) {
 }
 
 // Restore stores the contents of an add-on again that were lost. It is asked with each pass of the add-on on any cluster,
-// and stores what other clusters run with, too: the one that has the pass may have gone on to another content.
-func (s *Store) Restore(ctx context.Context, addOn string) error {
+// and stores what other clusters run with, too: the one that has the pass may have gone on to another content. own are
+// the contents of the one that has it; what it fails for is told apart from the contents of others.
+func (s *Store) Restore(ctx context.Context, addOn string, own []Chosen) (failed, others error) {
 	for _, name := range s.lostBy(addOn) {
-		if err := s.restore(ctx, name); err != nil {
-			return fmt.Errorf("storing %s in namespace %s again: %w", name, s.Home, err)
+		err := s.restore(ctx, name)
+		if err == nil {
+			continue
+		}
+		err = fmt.Errorf("storing %s in namespace %s again: %w", name, s.Home, err)
+		if slices.ContainsFunc(own, func(c Chosen) bool { return revisionName(addOn, c) == name }) {
+			failed = errors.Join(failed, err)
+		} else {
+			others = errors.Join(others, err)
 		}
 	}
-	return nil
+	return failed, others
+}
+
+// Abandon forgets the lost contents of an add-on that is on no cluster.
+func (s *Store) Abandon(addOn string) {
+	for _, name := range s.lostBy(addOn) {
+		s.mu.Lock()
+		delete(s.lost, name)
+		s.mu.Unlock()
+	}
 }
 
 // HasLost reports whether contents of an add-on were lost and are not stored again.
@@ -509,7 +534,7 @@ func (s *Store) restore(ctx context.Context, name string) error {
 		Data: lost.Data, Revision: lost.Revision,
 	}
 	before := s.seen()
-	if err = s.Client.Create(ctx, again.DeepCopy()); apierrors.IsAlreadyExists(err) {
+	if err = s.create(ctx, again.DeepCopy()); apierrors.IsAlreadyExists(err) {
 		var there bool
 		if there, err = s.isThere(ctx, again); err == nil && !there {
 			if err = client.IgnoreNotFound(s.Client.Delete(ctx, again)); err == nil {
@@ -538,6 +563,40 @@ func (s *Store) isThere(ctx context.Context, revision *appsv1.ControllerRevision
 		maps.Copy(labels, revision.Labels)
 		return r.Name == revision.Name && len(r.Labels) > 0 && maps.Equal(r.Labels, labels)
 	}), err
+}
+
+// refusedFor is how long a creation that failed is not tried again: all clusters of an add-on may wait for one content.
+const refusedFor = 10 * time.Second
+
+// failure is why a ControllerRevision could not be created, and when.
+type failure struct {
+	err error
+	at  time.Time
+}
+
+// create creates a ControllerRevision, unless that failed a moment ago.
+func (s *Store) create(ctx context.Context, revision *appsv1.ControllerRevision) error {
+	if s.Clock == nil {
+		return s.Client.Create(ctx, revision)
+	}
+	now := s.Clock.Now()
+	s.mu.Lock()
+	maps.DeleteFunc(s.refused, func(_ string, r failure) bool { return !now.Before(r.at.Add(refusedFor)) })
+	earlier := s.refused[revision.Name].err
+	s.mu.Unlock()
+	if earlier != nil {
+		return earlier
+	}
+	err := s.Client.Create(ctx, revision)
+	if err != nil && !apierrors.IsAlreadyExists(err) && ctx.Err() == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.refused == nil {
+			s.refused = map[string]failure{}
+		}
+		s.refused[revision.Name] = failure{err, now}
+	}
+	return err
 }
 
 // seen returns how many deletions of ControllerRevisions this process has seen.

@@ -2,6 +2,7 @@ package addonconfig
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -72,12 +73,12 @@ func TestAReaderOfAContentDoesNotForgetThatItWasLostMeanwhile(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, hub.Delete(t.Context(), revision.DeepCopy()))
 	s.Client = hub
-	require.NoError(t, s.Restore(t.Context(), "hello"))
+	require.NoError(t, errors.Join(s.Restore(t.Context(), "hello", nil)))
 	all, err := s.Revisions(t.Context(), "hello")
 	require.NoError(t, err)
 	require.Len(t, all, 1)
 	require.NoError(t, s.Forget(t.Context(), all[0]))
-	require.NoError(t, s.Restore(t.Context(), "hello"))
+	require.NoError(t, errors.Join(s.Restore(t.Context(), "hello", nil)))
 	all, err = s.Revisions(t.Context(), "hello")
 	require.NoError(t, err)
 	assert.Empty(t, all, "what nobody needs any more is not stored again")
@@ -263,7 +264,7 @@ func TestACreationThatIsAnsweredAfterItsDeletionIsNotBelieved(t *testing.T) {
 			content := Chosen{ConfigGroupResource: template.ConfigGroupResource, ConfigSpecHash: *fixture.Hashed(template, states[template].Hash)}
 			require.NoError(t, s.Keep(t.Context(), "hello", content))
 			for range 3 { // later passes
-				require.NoError(t, s.Restore(t.Context(), "hello"))
+				require.NoError(t, errors.Join(s.Restore(t.Context(), "hello", nil)))
 				require.NoError(t, s.Keep(t.Context(), "hello", content))
 			}
 			all, err := s.Revisions(t.Context(), "hello")
@@ -271,4 +272,35 @@ func TestACreationThatIsAnsweredAfterItsDeletionIsNotBelieved(t *testing.T) {
 			assert.Len(t, all, 1, "it would never be stored again")
 		})
 	}
+}
+
+// Two contents were lost. A policy, or a copy that a finalizer keeps, refuses one of them for good.
+func TestAContentThatIsRefusedKeepsNoOtherFromBeingRestored(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, appsv1.AddToScheme(scheme))
+	hub := fake.NewClientBuilder().WithScheme(scheme).Build()
+	s := &Store{Home: "home"}
+	var names []string
+	for _, hash := range []string{"one", "two"} {
+		revision, err := newRevision("home", "hello", Chosen{ConfigSpecHash: addonv1beta1.ConfigSpecHash{SpecHash: hash}},
+			&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}, 1)
+		require.NoError(t, err)
+		s.Lost(revision)
+		names = append(names, revision.Name)
+	}
+	bad := min(names[0], names[1])
+	s.Client = interceptor.NewClient(hub, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			if o.GetName() == bad {
+				return errors.New("denied the request: too large")
+			}
+			return c.Create(ctx, o, options...)
+		},
+	})
+	for range 3 {
+		require.Error(t, errors.Join(s.Restore(t.Context(), "hello", nil)))
+	}
+	all, err := s.Revisions(t.Context(), "hello")
+	require.NoError(t, err)
+	assert.Len(t, all, 1, "the other one is never stored again")
 }

@@ -26,8 +26,8 @@ type Program struct {
 
 	name string
 	// base is the context of its runs: that of the test, without its end.
-	base  context.Context //nolint:containedctx // a program outlives the call that starts it
-	run   func(ctx context.Context) error
+	base context.Context //nolint:containedctx // a program outlives the call that starts it
+	run  func(ctx context.Context) error
 	// restarting is held between the end and the next start, of which there may be one.
 	restarting sync.Mutex
 
