@@ -3,12 +3,11 @@ package configure
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -55,31 +54,46 @@ func TestALostContentOfAnotherClusterHoldsNobody(t *testing.T) {
 	}
 }
 
-// All clusters wait for one content, which only a person can make storable. Each has a pass each 30 to 60 seconds.
-func TestAContentThatCannotBeStoredIsTriedOnceForAFleet(t *testing.T) {
-	s := newStoring(t)
-	s.level("one")
-	tries := 0
-	s.c.Store.Clock = clocktesting.NewFakePassiveClock(fixture.Noon())
-	s.c.Store.Client = interceptor.NewClient(s.WithWatch, interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
-			if _, is := o.(*appsv1.ControllerRevision); is {
-				tries++
-				return quota()
+// All clusters wait for one content. What a quota refuses is not tried by each of them; what failed may be well with the
+// next try.
+func TestAContentThatIsRefusedIsTriedOnceForAFleet(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		err   error
+		tries int
+	}{
+		"a quota refuses it":                {quota(), 1},
+		"the API server fails for a moment": {apierrors.NewInternalError(errors.New("no leader")), 300},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			s := newStoring(t)
+			s.level("one")
+			tries, again := 0, 0
+			clock := clocktesting.NewFakePassiveClock(fixture.Noon())
+			s.c.Store.Clock = clock
+			s.c.Store.Client = interceptor.NewClient(s.WithWatch, interceptor.Funcs{
+				Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+					tries++
+					return tc.err
+				},
+			})
+			addOn := fixture.AddOn("c")
+			addOn.Spec.Configs = []addonv1beta1.AddOnConfig{s.config}
+			for range 300 {
+				result, err := s.c.Configure(t.Context(), addOn)
+				require.NoError(t, err)
+				if result.Unstored != nil {
+					again++
+				}
 			}
-			return c.Create(ctx, o, options...)
-		},
-	})
-	again := 0
-	for n := range 300 {
-		addOn := fixture.AddOn(fmt.Sprintf("c%d", n))
-		addOn.Spec.Configs = []addonv1beta1.AddOnConfig{s.config}
-		result, err := s.c.Configure(t.Context(), addOn)
-		require.NoError(t, err)
-		if result.Unstored != nil {
-			again++
-		}
+			assert.Equal(t, tc.tries, tries)
+			assert.Equal(t, 300, again)
+
+			clock.SetTime(fixture.Noon().Add(10 * time.Second))
+			s.c.Store.Client = s.WithWatch
+			result, err := s.c.Configure(t.Context(), addOn)
+			require.NoError(t, err)
+			require.NoError(t, result.Unstored)
+			assert.Len(t, s.stored(), 1)
+		})
 	}
-	assert.Equal(t, 1, tries)
-	assert.Equal(t, 300, again)
 }

@@ -21,7 +21,7 @@ import (
 func (r *Reconciler) actOnDeletion(ctx context.Context, f deletionFacts, p deletionPlan) reconcile.Outcome {
 	outcome := reconcile.Done()
 	if p.waits {
-		outcome = reconcile.DoneUntil(f.recheck()).And(answered(f.registrationsErr, f.setupErr, f.renderErr))
+		outcome = f.repeated().And(answered(f.registrationsErr, f.setupErr, f.renderErr))
 	}
 	if !p.wake.IsZero() {
 		outcome = outcome.And(reconcile.Waiting(p.wake))

@@ -112,7 +112,7 @@ func (r *Reconciler) deploy(ctx context.Context, request ctrl.Request, f facts) 
 		after := f.addOn.DeepCopy()
 		f.record(after, f.works, false)
 		_, err := r.AddOns.PatchAddOnStatus(ctx, f.addOn, after)
-		outcome := reconcile.FromError(client.IgnoreNotFound(err)).And(reconcile.DoneUntil(f.recheck()))
+		outcome := reconcile.FromError(client.IgnoreNotFound(err)).And(f.repeated())
 		return outcome.And(reconcile.FromError(r.dropFormer(ctx, request.NamespacedName, f))).Settle(f.now)
 	}
 	p := decide(f)

@@ -331,7 +331,7 @@ func refusedManifests(work *workv1.ManifestWork) []string {
 
 // outcomeOf returns the outcome of the pass.
 func outcomeOf(f facts, p plan, done results, published error) reconcile.Outcome {
-	outcome := reconcile.FromError(published).And(reconcile.DoneUntil(f.recheck()))
+	outcome := reconcile.FromError(published).And(f.repeated())
 	outcome = outcome.And(answered(f.registrationsErr, f.setupErr, f.refused, p.worksErr))
 	for _, err := range slices.Concat(done.bindings, done.works) {
 		var occupied *nameTakenError
@@ -365,13 +365,15 @@ func answered(answers ...error) reconcile.Outcome {
 	return outcome
 }
 
-// recheck returns when time alone may change the configuration, or its contents are to be stored again; zero for never.
-func (f facts) recheck() time.Time {
-	if f.configuration.Unstored == nil {
-		return f.configuration.Recheck
+// repeated returns when a configuration is asked for again: when time alone may change it, or when its contents could
+// not be stored. What a policy or a quota refuses is asked less often than what failed.
+func (f facts) repeated() reconcile.Outcome {
+	outcome, err := reconcile.DoneUntil(f.configuration.Recheck), f.configuration.Unstored
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+		again := f.now.Add(reconcile.Spread(lastRetry, 1, f.addOn.Namespace, f.addOn.Name))
+		return outcome.And(reconcile.DoneUntil(again))
 	}
-	again := f.now.Add(reconcile.Spread(lastRetry, 1, f.addOn.Namespace, f.addOn.Name))
-	return reconcile.Earliest(f.configuration.Recheck, again)
+	return outcome.And(reconcile.FromError(err))
 }
 
 // retryDelay returns the delay before a role that could not be bound is tried again: short at first, because whoever

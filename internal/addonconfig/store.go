@@ -54,7 +54,7 @@ type Store struct {
 	// Limit is how many of them are watched, of which one add-on may have half; zero means objectwatch.DefaultLimit.
 	Limit int
 
-	// Clock says when a creation that failed may be tried again; nil tries it each time.
+	// Clock says when a creation that was refused may be tried again; nil tries it each time.
 	Clock clock.PassiveClock
 
 	// keeping is held while a content is stored.
@@ -72,7 +72,7 @@ type Store struct {
 	contents map[string]contentEntry
 	// created are the names of ControllerRevisions that this process created and that the cache has not had yet.
 	created map[string]bool
-	// refused are the creations that failed lately, by name.
+	// refused are the creations that were refused lately, by name.
 	refused map[string]failure
 	// deletions counts the deletions that this process has seen.
 	deletions uint64
@@ -460,9 +460,9 @@ func (s *Store) Lost(revision *appsv1.ControllerRevision) {
 	s.lost[revision.Name] = revision
 }
 
-// Restore stores the contents of an add-on again that were lost. It is asked with each pass of the add-on on any cluster,
-// and stores what other clusters run with, too: the one that has the pass may have gone on to another content. own are
-// the contents of the one that has it; what it fails for is told apart from the contents of others.
+// Restore stores the contents of an add-on again that were lost. It is asked with each pass of the add-on on any
+// cluster, and stores what other clusters run with, too: the one that has the pass may have gone on to another content.
+// own are the contents of the one that has it; what it fails for is told apart from the contents of others.
 func (s *Store) Restore(ctx context.Context, addOn string, own []Chosen) (failed, others error) {
 	for _, name := range s.lostBy(addOn) {
 		err := s.restore(ctx, name)
@@ -565,16 +565,17 @@ func (s *Store) isThere(ctx context.Context, revision *appsv1.ControllerRevision
 	}), err
 }
 
-// refusedFor is how long a creation that failed is not tried again: all clusters of an add-on may wait for one content.
+// refusedFor is how long a creation that a policy or a quota refused is not tried again: all clusters of an add-on may
+// wait for one content.
 const refusedFor = 10 * time.Second
 
-// failure is why a ControllerRevision could not be created, and when.
+// failure is why the creation of a ControllerRevision was refused, and when.
 type failure struct {
 	err error
 	at  time.Time
 }
 
-// create creates a ControllerRevision, unless that failed a moment ago.
+// create creates a ControllerRevision, unless that was refused a moment ago.
 func (s *Store) create(ctx context.Context, revision *appsv1.ControllerRevision) error {
 	if s.Clock == nil {
 		return s.Client.Create(ctx, revision)
@@ -588,7 +589,7 @@ func (s *Store) create(ctx context.Context, revision *appsv1.ControllerRevision)
 		return earlier
 	}
 	err := s.Client.Create(ctx, revision)
-	if err != nil && !apierrors.IsAlreadyExists(err) && ctx.Err() == nil {
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.refused == nil {
