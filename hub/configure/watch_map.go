@@ -131,8 +131,8 @@ func (c *Configurer) takesOver(ctx context.Context, gone client.Object, q queue)
 	if !c.Store.HasLost(gone.GetName()) {
 		return
 	}
-	for _, request := range c.oneThatStays(ctx, gone.GetName(), nil) {
-		q.Add(request)
+	if others := c.oneThatStays(ctx, gone.GetName(), nil); len(others) > 0 {
+		q.Add(others[0])
 	}
 }
 
