@@ -108,9 +108,9 @@ func (m *made) forget(key types.NamespacedName) {
 	delete(m.by, key)
 }
 
-// asksFor has, for each add-on whose agents want permissions in other namespaces than that of its cluster, the names of
-// those. They are noted before they are read: a namespace may become that of a cluster, or cease to be, before a binding
-// in it is in the cache, and a refused one has none. No object says it; a new process asks again.
+// asksFor has, for each add-on whose agents want permissions in other namespaces than that of its cluster, the names
+// of those. They are noted before they are read: a namespace may become that of a cluster, or cease to be, before a
+// binding in it is in the cache, and a refused one has none. No object says it; a new process asks again.
 type asksFor struct {
 	mutex sync.Mutex
 	by    map[types.NamespacedName][]string
