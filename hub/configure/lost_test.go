@@ -2,7 +2,6 @@ package configure
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"testing"
 
@@ -26,7 +25,6 @@ import (
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
-	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // storing is a hub with an add-on on clusters that runs with the stored content of its own configuration.
@@ -101,19 +99,31 @@ func (s *storing) stored() []appsv1.ControllerRevision {
 	return all.Items
 }
 
-// deletes does so with a stored content, as a person does, and returns who has a pass because of that.
-func (s *storing) deletes(revision appsv1.ControllerRevision) []string {
+// isStored reports whether a content is stored.
+func (s *storing) isStored(revision appsv1.ControllerRevision) bool {
 	s.Helper()
-	require.NoError(s, s.Delete(s.Context(), revision.DeepCopy()))
+	return slices.ContainsFunc(s.stored(), func(r appsv1.ControllerRevision) bool { return r.Name == revision.Name })
+}
+
+// enqueued returns the clusters whose add-ons have a pass because of an event.
+func (s *storing) enqueued(by func(q queue)) []string {
+	s.Helper()
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
 	defer q.ShutDown()
-	s.c.storesAgain(s.Context(), event.DeleteEvent{Object: revision.DeepCopy()}, q)
+	by(q)
 	var clusters []string
 	for q.Len() > 0 {
 		request, _ := q.Get()
 		clusters = append(clusters, request.Namespace)
 	}
 	return clusters
+}
+
+// deletes does so with a stored content, as a person does, and returns who has a pass because of that.
+func (s *storing) deletes(revision appsv1.ControllerRevision) []string {
+	s.Helper()
+	require.NoError(s, s.Delete(s.Context(), revision.DeepCopy()))
+	return s.enqueued(func(q queue) { s.c.storesAgain(s.Context(), event.DeleteEvent{Object: revision.DeepCopy()}, q) })
 }
 
 // A cluster waits for its turn with a content that its configuration does not have any more.
@@ -156,7 +166,7 @@ func TestAContentThatCannotBeStoredAgainIsTold(t *testing.T) {
 				require.NoError(t, s.Delete(t.Context(), &one))
 				s.c.Store.Deleted(&one)
 			}
-			s.refused = apierrors.NewForbidden(schema.GroupResource{Resource: "controllerrevisions"}, "x", errors.New("exceeded quota"))
+			s.refused = quota()
 			result, err := s.c.Configure(t.Context(), addOn)
 			require.NoError(t, err, "the add-on is told, and keeps running with the present content")
 			require.NoError(t, result.Err)
@@ -200,11 +210,7 @@ func TestAContentOfAnotherClusterIsStoredAgainBesideTheNextOne(t *testing.T) {
 	next.Status.ConfigReferences = fixture.AddOn("c1", fixture.Has(s.config, two)).Status.ConfigReferences
 	_, err := s.c.Configure(t.Context(), next)
 	require.NoError(t, err)
-	var names []string
-	for _, revision := range s.stored() {
-		names = append(names, revision.Name)
-	}
-	assert.Contains(t, names, before.Name)
+	assert.True(t, s.isStored(before))
 }
 
 // A cache shows what was stored a moment after that, and nothing watches for contents that come.
@@ -231,13 +237,7 @@ func TestAPassGoesOnWithTheContentThatItStoresAgain(t *testing.T) {
 	s.c.Store.Client = behind
 	result, err := s.c.Configure(t.Context(), addOn)
 	require.NoError(t, err)
-	require.Contains(t, func() []string {
-		var all []string
-		for _, revision := range s.stored() {
-			all = append(all, revision.Name)
-		}
-		return all
-	}(), one.Name, "it is stored again")
+	require.True(t, s.isStored(one), "it is stored again")
 	s.c.Store.Client = s.WithWatch // the cache has it now: no event of the add-on comes
 	if addon.IsNotReady(result.Err) {
 		assert.False(t, result.Recheck.IsZero(), "nobody looks again, although %v", result.Err)
@@ -262,10 +262,7 @@ func TestAContentWhoseLabelsAreTakenAwayIsReplaced(t *testing.T) {
 			return err
 		},
 	})
-	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
-	defer q.ShutDown()
-	s.c.storesAgain(t.Context(), event.DeleteEvent{Object: was}, q)
-	require.Equal(t, 1, q.Len())
+	require.Len(t, s.enqueued(func(q queue) { s.c.storesAgain(t.Context(), event.DeleteEvent{Object: was}, q) }), 1)
 	addOn.DeletionTimestamp = new(metav1.NewTime(fixture.Noon()))
 	var result addon.Configuration
 	for range 3 {
@@ -331,26 +328,18 @@ func TestAnotherAddOnStoresAgainWhenTheOneThatWasToGoes(t *testing.T) {
 	before := s.stored()[0]
 	s.level("two") // c2 waits for its turn
 	notes := s.c.notesAddOns()
-	next := func() []ctrl.Request {
-		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
-		defer q.ShutDown()
-		notes.Delete(t.Context(), event.DeleteEvent{Object: gone}, q)
-		var all []ctrl.Request
-		for q.Len() > 0 {
-			request, _ := q.Get()
-			all = append(all, request)
-		}
-		return all
+	next := func() []string {
+		return s.enqueued(func(q queue) { notes.Delete(t.Context(), event.DeleteEvent{Object: gone}, q) })
 	}
 	require.Empty(t, next(), "nothing is lost")
 	require.Equal(t, []string{"c1"}, s.deletes(before), "c2 has no pass")
 	require.NoError(t, s.Delete(t.Context(), gone.DeepCopy()))
-	require.Equal(t, reconcile.Request("c2", "hello"), next())
+	require.Equal(t, []string{"c2"}, next())
 	var other addonv1beta1.ManagedClusterAddOn
 	require.NoError(t, s.Get(t.Context(), client.ObjectKey{Namespace: "c2", Name: "hello"}, &other))
 	_, err := s.c.Configure(t.Context(), &other)
 	require.NoError(t, err)
-	assert.True(t, slices.ContainsFunc(s.stored(), func(r appsv1.ControllerRevision) bool { return r.Name == before.Name }))
+	assert.True(t, s.isStored(before))
 	require.Empty(t, next(), "it is stored")
 }
 
@@ -372,7 +361,7 @@ func TestAContentThatCannotBeStoredIsToldToTheCaller(t *testing.T) {
 			if tc.orphaned {
 				require.NoError(t, s.Delete(t.Context(), &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "hello"}}))
 			}
-			s.refused = apierrors.NewForbidden(schema.GroupResource{Resource: "controllerrevisions"}, "x", errors.New("exceeded quota"))
+			s.refused = quota()
 			result, err := s.c.Configure(t.Context(), addOn)
 			require.NoError(t, err)
 			require.ErrorContains(t, result.Unstored, "exceeded quota")

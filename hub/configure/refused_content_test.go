@@ -26,7 +26,7 @@ func quota() error {
 
 // c1 ran with the first content, a user deleted that, and a quota refuses to store it again. c2 and the new c3 have
 // the second one, which is stored.
-func TestALostContentOfAnotherClusterHoldsNobody(t *testing.T) {
+func TestALostContentOfAnotherClusterHoldsNoOtherCluster(t *testing.T) {
 	s := newStoring(t)
 	s.runs("c1", s.level("one"))
 	first := s.stored()[0]
@@ -34,7 +34,7 @@ func TestALostContentOfAnotherClusterHoldsNobody(t *testing.T) {
 	other := s.runs("c2", two)
 	require.Len(t, s.stored(), 2)
 	require.Equal(t, []string{"c1"}, s.deletes(first))
-	// Nobody needs it any more: c1 goes on before its pass.
+	// It is not needed any more: c1 goes on before its pass.
 	var c1 addonv1beta1.ManagedClusterAddOn
 	require.NoError(t, s.Get(t.Context(), client.ObjectKey{Namespace: "c1", Name: "hello"}, &c1))
 	c1.Status.ConfigReferences = fixture.AddOn("c1", fixture.Has(s.config, two)).Status.ConfigReferences

@@ -69,7 +69,7 @@ func TestADeletionGoesOnAfterTheAgentFailedForAMoment(t *testing.T) {
 	for range 3 {
 		result, err = r.Reconcile(t.Context(), reconcile.Request("c1", "a")[0])
 	}
-	assert.True(t, soon(result, err), "nobody tries again before %v", result.RequeueAfter)
+	assert.True(t, soon(result, err), "the next pass is after %v", result.RequeueAfter)
 	// So is one that stays.
 	alive := formerWorld(t, interceptor.Funcs{}, addOnAt("c1"), ownNamespace("c1"), &clusterv1.ManagedCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "c1"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
@@ -103,7 +103,7 @@ func TestADeletionAsksTheConfigurerAgain(t *testing.T) {
 				result, err = r.Reconcile(t.Context(), reconcile.Request("c1", "a")[0])
 			}
 			require.Equal(t, 3, times)
-			assert.True(t, soon(result, err), "nobody asks again before %v", result.RequeueAfter)
+			assert.True(t, soon(result, err), "the next pass is after %v", result.RequeueAfter)
 		})
 	}
 }

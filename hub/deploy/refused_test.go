@@ -19,8 +19,8 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// After a restart: the namespace ceases to be that of a cluster while a pass is between its read and the note. Its status
-// says already that the permission is refused, so the pass writes nothing.
+// After a restart: the namespace ceases to be that of a cluster while a pass reads it. The status
+// says already that the permission is refused, so the pass writes nothing, and only the event starts another one.
 func TestANamespaceThatChangesWhileItIsReadWakesWhoReadsIt(t *testing.T) {
 	var read int
 	r := bindingReader(t, &read, ownNamespace("c1"), ownNamespace("other"))
@@ -40,7 +40,7 @@ func TestANamespaceThatChangesWhileItIsReadWakesWhoReadsIt(t *testing.T) {
 	b, err := observeOn(t, r, "c1", "a", permitting{}, addon.Setup{Permissions: []addon.Permission{permission("other", "Role", "r")}})
 	require.NoError(t, err)
 	require.Error(t, b.refused)
-	assert.Contains(t, woken, ctrl.Request{NamespacedName: key}, "the event came before the note")
+	assert.Contains(t, woken, ctrl.Request{NamespacedName: key}, "the event starts another pass")
 }
 
 // A namespace becomes that of another cluster after the pass read it, and before the binding is in the cache.
@@ -82,7 +82,7 @@ func TestANamespaceThatBecomesThatOfAClusterMeanwhileWakesWhoBindsThere(t *testi
 	var all rbacv1.RoleBindingList
 	require.NoError(t, r.Client.List(t.Context(), &all, client.InNamespace("shared")))
 	require.Len(t, all.Items, 1, "the agent of c1 has a role in the namespace of cluster shared")
-	assert.True(t, len(woken) > 0 || soon(result, err), "and nobody takes it away")
+	assert.True(t, len(woken) > 0 || soon(result, err), "a pass takes it away")
 }
 
 // The add-on asks for roles in two namespaces. The first one becomes that of another cluster while the second is read.

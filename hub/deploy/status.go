@@ -347,8 +347,8 @@ func outcomeOf(f facts, p plan, done results, published error) reconcile.Outcome
 	return outcome
 }
 
-// answered returns the outcome of what an author of the add-on answered, or its configuration: what only he can mend is
-// not asked again, and all that may go away is.
+// answered returns the outcome of what an author of the add-on answered, or its configuration: what only they can mend
+// is not asked again, and all that may go away is.
 func answered(answers ...error) reconcile.Outcome {
 	outcome := reconcile.Done()
 	for _, err := range answers {

@@ -23,26 +23,30 @@ import (
 	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
 )
 
+// hubOf is a hub with objects, which finds add-ons by their name.
+func hubOf(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, addonv1alpha1.Install(scheme))
+	require.NoError(t, appsv1.AddToScheme(scheme))
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).
+		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, addonapi.IndexName, func(o client.Object) []string { return []string{o.GetName()} }).
+		Build()
+}
+
 // The add-ons of a deleted definition go one by one, and each starts a pass.
 //
 // Shows: hub/deletion-linear
 func TestAPassWithoutADefinitionReadsTheAddOnsThatChanged(t *testing.T) {
-	scheme := runtime.NewScheme()
-	require.NoError(t, addonv1alpha1.Install(scheme))
-	require.NoError(t, appsv1.AddToScheme(scheme))
 	lists := 0
-	under := fake.NewClientBuilder().WithScheme(scheme).
-		WithObjects(&addonv1alpha1.AddOnTemplate{ObjectMeta: metav1.ObjectMeta{Name: "one"}}).
-		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, addonapi.IndexName, func(o client.Object) []string { return []string{o.GetName()} }).
-		Build()
-	c := interceptor.NewClient(under, interceptor.Funcs{
+	c := hubOf(t, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			if _, addOns := list.(*addonv1alpha1.ManagedClusterAddOnList); addOns {
 				lists++
 			}
 			return c.List(ctx, list, options...)
 		},
-	})
+	}, &addonv1alpha1.AddOnTemplate{ObjectMeta: metav1.ObjectMeta{Name: "one"}})
 	store := &addonconfig.Store{Client: c, Home: "home"}
 	template := fixture.Template("one")
 	states, err := store.States(t.Context(), template)

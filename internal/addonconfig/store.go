@@ -481,11 +481,9 @@ func (s *Store) Restore(ctx context.Context, addOn string, own []Chosen) (failed
 
 // Abandon forgets the lost contents of an add-on that is on no cluster.
 func (s *Store) Abandon(addOn string) {
-	for _, name := range s.lostBy(addOn) {
-		s.mu.Lock()
-		delete(s.lost, name)
-		s.mu.Unlock()
-	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.lost, func(_ string, revision *appsv1.ControllerRevision) bool { return AddOnOf(revision) == addOn })
 }
 
 // HasLost reports whether contents of an add-on were lost and are not stored again.

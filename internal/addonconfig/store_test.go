@@ -81,7 +81,7 @@ func TestAReaderOfAContentDoesNotForgetThatItWasLostMeanwhile(t *testing.T) {
 	require.NoError(t, errors.Join(s.Restore(t.Context(), "hello", nil)))
 	all, err = s.Revisions(t.Context(), "hello")
 	require.NoError(t, err)
-	assert.Empty(t, all, "what nobody needs any more is not stored again")
+	assert.Empty(t, all, "what is not needed any more is not stored again")
 }
 
 func TestContentsThatAreLostTakeLittleMemory(t *testing.T) {

@@ -142,7 +142,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 	}
 	store := &addonconfig.Store{
 		Client: mgr.GetClient(), Versions: configs, Home: c.HubNamespace, Others: others, Limit: c.WatchedConfigs,
-		Kinds: own.kinds(), Clock: clock.RealClock{},
+		Kinds: own.kinds(),
 	}
 	follower := &configure.Follower{
 		Configurer: configure.Configurer{AddOns: api, Store: store, Changed: changed.Receiver(0)}, Supports: own.supports,

@@ -103,8 +103,7 @@ func TestAHubThatComesBackOlderTakesNothing(t *testing.T) {
 	kept := []string{early.credential(), late.credential()}
 	assert.Equal(t, credentials, kept, "no credential is lost")
 
-	early.program.Stop()
-	early.program.Start()
+	early.program.Restart()
 	early.eventually("an agent that starts anew knows it, too", func() bool {
 		return regexp.MustCompile(`5 of the \d+ works`).MatchString(early.says())
 	})
