@@ -102,8 +102,14 @@ func (j *judge) forget() {
 	if j.issued == nil {
 		j.issued, j.seen, j.approved = map[pair]life{}, map[types.UID]bool{}, map[types.UID]bool{}
 	}
-	// Those of the clusters themselves go on, unless an agent asked for one that it did not need in the end.
-	maps.DeleteFunc(j.issued, func(p pair, _ life) bool { return p.addOn != "" || j.excused[p] || j.misled[p.cluster] })
+	maps.DeleteFunc(j.issued, func(p pair, _ life) bool { return p.addOn != "" })
+	// Those of the clusters themselves go on, unless an agent asked for one that it did not need in the end: how long the
+	// agent keeps the one that it has is known again when the next one is issued, and not when this one is seen again.
+	for p, last := range j.issued {
+		if j.excused[p] || j.misled[p.cluster] {
+			j.issued[p] = life{until: last.until}
+		}
+	}
 	j.excused, j.misled = map[pair]bool{}, map[string]bool{}
 }
 
@@ -310,7 +316,7 @@ func (j *judge) request(kind watch.EventType, o *certificatesv1.CertificateSigni
 		has := j.issued[p]
 		asked := o.CreationTimestamp.Time
 		early := has.from.Add(time.Duration(earliest * float64(has.until.Sub(has.from))))
-		excused := j.excused[p] || j.misled[cluster]
+		excused := j.excused[p] || j.misled[cluster] || has.from.IsZero()
 		if _, agent := csr.ParseClusterUser(o.Spec.Username); agent && asked.Before(early) && !excused {
 			j.tell(about, "early: %s asks for a certificate (%s), and the last one is valid from %s until %s", o.Spec.Username,
 				o.Name, has.from.Format(time.TimeOnly), has.until.Format(time.TimeOnly))
@@ -326,15 +332,20 @@ func (j *judge) request(kind watch.EventType, o *certificatesv1.CertificateSigni
 				o.Labels[names.LabelAddonName], since.UTC().Format("15:04:05.000"))
 		}
 	}
-	if chain, err := cert.ParseCertsPEM(o.Status.Certificate); err == nil {
-		if from := time.Now(); chain[0].NotAfter.After(j.issued[p].until) {
-			j.issued[p] = life{from, chain[0].NotAfter}
-		}
+	if chain, err := cert.ParseCertsPEM(o.Status.Certificate); err == nil && chain[0].NotAfter.After(j.issued[p].until) {
+		j.issued[p] = life{approvedAt(o), chain[0].NotAfter}
 	}
 }
 
-func isApproved(o *certificatesv1.CertificateSigningRequest) bool {
-	return slices.ContainsFunc(o.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
-		return c.Type == certificatesv1.CertificateApproved
-	})
+func isApproved(o *certificatesv1.CertificateSigningRequest) bool { return !approvedAt(o).IsZero() }
+
+// approvedAt returns when a request was approved, and zero if it was not. Its certificate counts from then on: it may be
+// seen much later, and what it says itself is minutes before, for the sake of clocks.
+func approvedAt(o *certificatesv1.CertificateSigningRequest) time.Time {
+	for _, condition := range o.Status.Conditions {
+		if condition.Type == certificatesv1.CertificateApproved {
+			return condition.LastUpdateTime.Time
+		}
+	}
+	return time.Time{}
 }

@@ -2,6 +2,11 @@ package lies
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/util/cert"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
@@ -80,9 +86,22 @@ func request(name, user string, approved bool) *certificatesv1.CertificateSignin
 	}}
 	o.Spec.Username = user
 	if approved {
-		o.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved}}
+		o.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+			{Type: certificatesv1.CertificateApproved, LastUpdateTime: metav1.Now()},
+		}
 	}
 	return o
+}
+
+// certificate is one that is valid until a time.
+func certificate(t *testing.T, until time.Time) []byte {
+	t.Helper()
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	of := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: until}
+	signed, err := x509.CreateCertificate(rand.Reader, of, of, key.Public(), key)
+	require.NoError(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: signed})
 }
 
 // Shows: invariants/lies-delete-nothing, invariants/lies-approve-nothing, invariants/slots, invariants/hook-first
@@ -159,6 +178,28 @@ func TestTheJudgeNoticesWhatNobodyAskedFor(t *testing.T) {
 		}},
 		"an agent asks too early": {want: "early: ", happens: func(j *judge) {
 			j.issued[pair{"c1", ""}] = life{time.Now(), time.Now().Add(time.Hour)}
+			j.request(watch.Added, request("r", agent, false))
+		}},
+		"one whose last certificate is from before and was seen again": {happens: func(j *judge) {
+			before := request("before", agent, true)
+			before.Status.Certificate = certificate(t, time.Now().Add(time.Hour))
+			j.request(watch.Modified, before)
+			j.excuse(pair{"c1", ""})
+			j.forget()
+			j.request(watch.Added, before)
+			j.request(watch.Added, request("r", agent, false))
+		}},
+		"one whose certificate is half as old as it gets, and was just seen for the first time": {happens: func(j *judge) {
+			before := request("before", agent, true)
+			before.Status.Conditions[0].LastUpdateTime = metav1.NewTime(time.Now().Add(-time.Hour))
+			before.Status.Certificate = certificate(t, time.Now().Add(10*time.Minute))
+			j.request(watch.Added, before)
+			j.request(watch.Added, request("r", agent, false))
+		}},
+		"one whose certificate is new and of this play": {want: "early: ", happens: func(j *judge) {
+			before := request("before", agent, true)
+			before.Status.Certificate = certificate(t, time.Now().Add(time.Hour))
+			j.request(watch.Modified, before)
 			j.request(watch.Added, request("r", agent, false))
 		}},
 		"one that lost its certificate": {happens: func(j *judge) {

@@ -15,7 +15,7 @@ const mebibyte = 1 << 20
 type Limits struct {
 	// WarmUp is how much of the begin of a life is left out, and Life how long the rest must be.
 	WarmUp, Life time.Duration
-	// Growth is the share of the first median by which the last one may be larger, beyond the constant of its figure.
+	// Growth is the share of the first value by which the last one may be larger, beyond the constant of its figure.
 	Growth float64
 }
 
@@ -24,9 +24,15 @@ func DefaultLimits() Limits {
 	return Limits{WarmUp: 5 * time.Minute, Life: 10 * time.Minute, Growth: 0.1}
 }
 
-// leastOfOne is how many samples of a figure a quarter of a life has, or it says nothing, and leastOfMany likewise of
-// short lives: a program that has just begun uses less, so that it takes many for their ages to even out.
-const leastOfOne, leastOfMany = 3, 20
+// rank is which value stands for those of a figure in a quarter: one below which a share of them is, if there are so many
+// at least.
+type rank struct {
+	share float64
+	least int
+}
+
+// A program that has just begun uses less, so that of several lives the higher values count, and it takes many.
+var rankOfOne, rankOfMany = rank{share: 0.5, least: 3}, rank{share: 0.9, least: 20}
 
 // slack is by how much a figure may grow besides its share.
 func slack(program string, figure fleet.Figure) float64 {
@@ -70,7 +76,8 @@ type Life struct {
 
 // Trend is what became of a figure.
 type Trend struct {
-	// First and Last are the medians of the first and the last quarter.
+	// First and Last are of the first and the last quarter: the median of one life, and percentile 90 of several, which
+	// the youth of some lives does not lower.
 	First, Last float64
 	// Grown reports that it is not flat.
 	Grown bool
@@ -103,7 +110,7 @@ func judgeProgram(program string, lives map[int][]fleet.Sample, limits Limits) [
 	var short []fleet.Sample
 	count := 0
 	for _, pid := range order {
-		lasted, trends := judge(program, lives[pid], limits, leastOfOne)
+		lasted, trends := judge(program, lives[pid], limits, rankOfOne)
 		if len(trends) == 0 {
 			short, count = append(short, lives[pid]...), count+1
 			continue
@@ -111,15 +118,15 @@ func judgeProgram(program string, lives map[int][]fleet.Sample, limits Limits) [
 		all = append(all, Life{Program: program, PID: pid, Lasted: lasted, Trends: trends})
 	}
 	if count > 0 {
-		lasted, trends := judge(program, short, limits, leastOfMany)
+		lasted, trends := judge(program, short, limits, rankOfMany)
 		all = append(all, Life{Program: program, Short: count, Lasted: lasted, Trends: trends})
 	}
 	return all
 }
 
 // judge judges samples of a program, which are in their order: how long they lasted, and nothing more if that is too
-// short. Each quarter must have so many samples at least.
-func judge(program string, samples []fleet.Sample, limits Limits, least int) (time.Duration, map[fleet.Figure]Trend) {
+// short.
+func judge(program string, samples []fleet.Sample, limits Limits, by rank) (time.Duration, map[fleet.Figure]Trend) {
 	first, last := samples[0].At, samples[len(samples)-1].At
 	if last.Sub(first) < limits.WarmUp+limits.Life {
 		return last.Sub(first), nil
@@ -139,18 +146,18 @@ func judge(program string, samples []fleet.Sample, limits Limits, least int) (ti
 		}
 	}
 	for figure := range maps.Keys(early) {
-		if len(early[figure]) < least || len(late[figure]) < least {
+		if len(early[figure]) < by.least || len(late[figure]) < by.least {
 			continue
 		}
-		trend := Trend{First: median(early[figure]), Last: median(late[figure])}
+		trend := Trend{First: by.of(early[figure]), Last: by.of(late[figure])}
 		trend.Grown = trend.Last > trend.First*(1+limits.Growth)+slack(program, figure)
 		trends[figure] = trend
 	}
 	return last.Sub(first), trends
 }
 
-// median sorts values and returns the one in the middle.
-func median(values []float64) float64 {
+// of sorts values and returns the one that stands for them.
+func (r rank) of(values []float64) float64 {
 	slices.Sort(values)
-	return values[len(values)/2]
+	return values[int(float64(len(values))*r.share)]
 }

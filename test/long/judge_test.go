@@ -109,6 +109,23 @@ func TestShortLivesAreJudgedTogether(t *testing.T) {
 	}
 }
 
+func TestLivesThatGetLongerHaveNotGrown(t *testing.T) {
+	var samples []fleet.Sample
+	young := func(minute float64) map[fleet.Figure]float64 {
+		return map[fleet.Figure]float64{fleet.Watches: min(120, 60+40*minute)}
+	}
+	for n, from := 0, 0; n < 20; n++ {
+		lasts := 2
+		if n >= 15 {
+			lasts = 6
+		}
+		samples, from = append(samples, life("kube-apiserver of c1", n, from, lasts, young)...), from+lasts
+	}
+	lives := Judge(samples, DefaultLimits())
+	require.Len(t, lives, 1)
+	assert.Equal(t, map[fleet.Figure]Trend{fleet.Watches: {First: 120, Last: 120}}, lives[0].Trends)
+}
+
 func TestAFigureThatWasAwayMostOfTheTimeSaysNothing(t *testing.T) {
 	lives := Judge(life("etcd of hub", 1, 0, 60, func(minute float64) map[fleet.Figure]float64 {
 		if minute < 10 {

@@ -27,7 +27,7 @@ func columns() []struct {
 	}
 }
 
-// Write prints what the children said, and the medians of the first and the last quarter of each life.
+// Write prints what the children said, and each life with its figures in its first and its last quarter.
 func Write(out io.Writer, outcomes []Outcome) error {
 	for _, one := range outcomes {
 		ended := one.Failed
@@ -40,7 +40,7 @@ func Write(out io.Writer, outcomes []Outcome) error {
 		}
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "first and last quarter, medians\tlife\tmemory, MiB\tgoroutines\tfiles\twatches\tstored, MiB\t")
+	fmt.Fprintln(table, "first and last quarter\tlife\tmemory, MiB\tgoroutines\tfiles\twatches\tstored, MiB\t")
 	for _, one := range outcomes {
 		for _, life := range one.Lives {
 			writeLife(table, one.Name, life)

@@ -49,6 +49,8 @@ type Options struct {
 	AuditPolicy string
 	// APIServerArgs are further arguments of the API server.
 	APIServerArgs []string
+	// StoreArgs are further arguments of each etcd.
+	StoreArgs []string
 	// Admission names admission plugins of the API server to turn on besides those that are on by default.
 	Admission []string
 	// LeasesApart gives leases an etcd of their own, so that heartbeats are not in the way of other writes.
@@ -182,11 +184,11 @@ func (c *ControlPlane) startProcesses(ctx context.Context, now time.Time) error 
 	if err := c.takeOver(); err != nil {
 		return err
 	}
-	c.etcd = c.process("etcd", "etcd", etcdArgs(c.path("etcd"), ports[0], ports[1]))
+	c.etcd = c.process("etcd", "etcd", c.etcdArgs("etcd", ports[0], ports[1]))
 	args := c.apiserverArgs(ports[2], ports[0])
 	first := []*Process{c.etcd}
 	if c.opts.LeasesApart {
-		c.leases = c.process("etcd", "etcd-leases", etcdArgs(c.path("etcd-leases"), ports[3], ports[4]))
+		c.leases = c.process("etcd", "etcd-leases", c.etcdArgs("etcd-leases", ports[3], ports[4]))
 		args = append(args, "--etcd-servers-overrides=coordination.k8s.io/leases#"+etcdURL(ports[3]))
 		first = append(first, c.leases)
 	}

@@ -55,12 +55,12 @@ func ModuleRoot() (string, error) {
 // etcdURL is where an etcd serves a port.
 func etcdURL(port int) string { return "http://127.0.0.1:" + strconv.Itoa(port) }
 
-// etcdArgs are the arguments of an etcd with its data in a directory.
-func etcdArgs(data string, client, peer int) []string {
+// etcdArgs are the arguments of an etcd with its data in a directory of the control plane.
+func (c *ControlPlane) etcdArgs(data string, client, peer int) []string {
 	clientURL, peerURL := etcdURL(client), etcdURL(peer)
-	return []string{
+	return append([]string{
 		"--name=sandbox",
-		"--data-dir=" + data,
+		"--data-dir=" + c.path(data),
 		"--listen-client-urls=" + clientURL,
 		"--advertise-client-urls=" + clientURL,
 		"--listen-peer-urls=" + peerURL,
@@ -69,7 +69,7 @@ func etcdArgs(data string, client, peer int) []string {
 		// The data is gone with the directory anyway, so nothing is worth a sync to disk.
 		"--unsafe-no-fsync",
 		"--log-level=warn",
-	}
+	}, c.opts.StoreArgs...)
 }
 
 func (c *ControlPlane) apiserverArgs(port, etcd int) []string {

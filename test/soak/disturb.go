@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -39,6 +40,8 @@ type rotation struct {
 	// away reports whether the hub is away, and turns how often it went or came.
 	away  bool
 	turns int
+	// requests are the certificate requests that were counted.
+	requests map[types.UID]bool
 }
 
 // kill kills the agent after each pause and starts it again.

@@ -101,13 +101,9 @@ func Rollouts(ctx context.Context, o RolloutsOptions) (RolloutsReport, error) {
 	r := &rollouts{RolloutsOptions: o, fleet: f, has: map[string]string{}, audits: measure.Audits{
 		fleet.HubName: measure.NewAudit(f.Hub.AuditLog()),
 	}}
-	hub, err := client.NewWithWatch(f.Hub.Admin(), client.Options{Scheme: fleet.Scheme()})
-	if err != nil {
-		return RolloutsReport{}, errors.Join(fmt.Errorf("building the client of the hub: %w", err), f.Close())
-	}
 	played, stop := context.WithCancel(ctx)
 	var others sync.WaitGroup
-	others.Go(func() { r.watchWorks(played, hub) })
+	others.Go(func() { r.watchWorks(played) })
 	for _, cluster := range f.Clusters() {
 		r.audits[cluster.Name] = measure.NewAudit(cluster.ControlPlane.AuditLog())
 		others.Go(func() { cluster.RunPods(played, names.NamespaceAgentAddon, nil, o.Log) })

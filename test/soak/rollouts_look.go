@@ -165,8 +165,8 @@ func runs(ctx context.Context, cluster *fleet.Cluster, version string) error {
 }
 
 // watchWorks lets the judge see the works of the add-on until ctx ends.
-func (r *rollouts) watchWorks(ctx context.Context, hub client.WithWatch) {
-	fleet.Follow(ctx, hub, &workv1.ManifestWorkList{}, func(kind watch.EventType, work *workv1.ManifestWork) {
+func (r *rollouts) watchWorks(ctx context.Context) {
+	fleet.Follow(ctx, r.fleet.HubClient, &workv1.ManifestWorkList{}, func(kind watch.EventType, work *workv1.ManifestWork) {
 		if kind != watch.Deleted && work.Labels[names.LabelAddonName] == rollingAddon {
 			r.judge(ctx, work.Namespace, versionIn(work))
 		}

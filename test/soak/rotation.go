@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
@@ -83,7 +85,9 @@ func rotate(ctx context.Context, f *fleet.Fleet, o RotationOptions) (RotationRep
 	if err := prepare(ctx, f, cluster); err != nil {
 		return RotationReport{}, err
 	}
-	r := &rotation{fleet: f, cluster: cluster, log: o.Log, report: RotationReport{Least: lifetime}}
+	r := &rotation{
+		fleet: f, cluster: cluster, log: o.Log, report: RotationReport{Least: lifetime}, requests: map[types.UID]bool{},
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	ctx, stop := context.WithTimeout(ctx, o.Duration)
 	defer stop()
@@ -92,10 +96,15 @@ func rotate(ctx context.Context, f *fleet.Fleet, o RotationOptions) (RotationRep
 	group.Go(func() error { return r.read(ctx) })
 	group.Go(func() error { return r.kill(ctx, kills) })
 	group.Go(func() error { return r.cut(ctx, outages) })
+	group.Go(func() error {
+		fleet.Follow(ctx, f.HubClient, &certificatesv1.CertificateSigningRequestList{}, r.request, r.ownRequests())
+		return nil
+	})
 	if err := group.Wait(); err != nil {
 		return r.report, err
 	}
-	return r.report, r.countRequests(context.WithoutCancel(ctx))
+	err := r.countRequests(context.WithoutCancel(ctx))
+	return r.report, err
 }
 
 // plan returns pauses of at least a length and up to a spread more, until they fill a duration.
@@ -145,19 +154,35 @@ func credentialOf(ctx context.Context, cluster *fleet.Cluster, namespace, name s
 	return &secret, err
 }
 
-// countRequests counts what the agents asked for over all.
+// ownRequests selects the certificate requests of the cluster.
+func (r *rotation) ownRequests() client.ListOption {
+	return client.MatchingLabels{names.LabelClusterName: r.cluster.Name}
+}
+
+// request notes a certificate request. It counts also when it is gone in the end: the controller manager deletes those
+// whose certificate has expired.
+func (r *rotation) request(_ watch.EventType, request *certificatesv1.CertificateSigningRequest) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.requests[request.UID] {
+		return
+	}
+	r.requests[request.UID] = true
+	if _, _, addon := csr.Subject(request); addon {
+		r.report.AddonRequests++
+	} else {
+		r.report.ClusterRequests++
+	}
+}
+
+// countRequests notes the last requests, which the watch may not have told any more.
 func (r *rotation) countRequests(ctx context.Context) error {
 	var all certificatesv1.CertificateSigningRequestList
-	own := client.MatchingLabels{names.LabelClusterName: r.cluster.Name}
-	if err := r.fleet.HubClient.List(ctx, &all, own); err != nil {
+	if err := r.fleet.HubClient.List(ctx, &all, r.ownRequests()); err != nil {
 		return fmt.Errorf("counting the certificate requests: %w", err)
 	}
-	for _, request := range all.Items {
-		if _, _, addon := csr.Subject(&request); addon {
-			r.report.AddonRequests++
-		} else {
-			r.report.ClusterRequests++
-		}
+	for i := range all.Items {
+		r.request(watch.Added, &all.Items[i])
 	}
 	return nil
 }

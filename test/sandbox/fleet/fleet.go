@@ -73,7 +73,7 @@ type Fleet struct {
 	// Hub is the control plane of the hub.
 	Hub *sandbox.ControlPlane
 	// HubClient reads and writes the hub as an administrator.
-	HubClient client.Client
+	HubClient client.WithWatch
 	// Host is the URL where the hub manager reaches the hub; empty is that of the control plane.
 	Host string
 	// Link is how agents reach the hub when the options ask for it; nil otherwise.
@@ -178,6 +178,7 @@ func (f *Fleet) startControlPlanes(ctx context.Context) error {
 			}
 			if f.opts.Samples != "" {
 				options.APIServerArgs = append(slices.Clone(options.APIServerArgs), sampledAPIServerArgs...)
+				options.StoreArgs = sampledStoreArgs
 			}
 			plane, err := sandbox.Start(ctx, options)
 			planes[i] = plane
@@ -189,7 +190,7 @@ func (f *Fleet) startControlPlanes(ctx context.Context) error {
 		if plane == nil {
 			continue
 		}
-		admin, err := client.New(plane.Admin(), client.Options{Scheme: Scheme()})
+		admin, err := client.NewWithWatch(plane.Admin(), client.Options{Scheme: Scheme()})
 		failed = errors.Join(failed, err)
 		if i == 0 {
 			f.Hub, f.HubClient = plane, admin
