@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -26,8 +27,10 @@ const (
 	featurePrefix = "feature.open-cluster-management.io/addon-"
 	// featureUnreachable is the value for an add-on whose agent does not report.
 	featureUnreachable = "unreachable"
-	// labelPatience is how long the label of a new add-on waits for the first report of its agent.
-	labelPatience = 30 * time.Second
+	// labelPatience is how long the label of a new add-on waits for the first report of its agent, from when its manager
+	// first wrote a condition if it was installed for a ClusterManagementAddOn, and installPatience how long it waits in
+	// all: when one is installed on all clusters, the managers come to each of them by and by.
+	labelPatience, installPatience = 30 * time.Second, 10 * time.Minute
 )
 
 // decideSilence decides whether the agent is silent, and when to check again. A cluster that is being deleted and has
@@ -146,7 +149,30 @@ func labelAwaited(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.Managed
 	if labelled || !well || featureValue(addon) != featureUnreachable {
 		return time.Time{}
 	}
-	return addon.CreationTimestamp.Add(labelPatience)
+	return labelDue(addon)
+}
+
+// labelDue returns when a new add-on gets its label whether or not its agent has reported.
+func labelDue(addon *addonv1beta1.ManagedClusterAddOn) time.Time {
+	created, conditions := addon.CreationTimestamp.Time, addon.Status.Conditions
+	installed := slices.ContainsFunc(addon.OwnerReferences, func(owner metav1.OwnerReference) bool {
+		return owner.Kind == "ClusterManagementAddOn" && owner.Name == addon.Name
+	})
+	if !installed {
+		return created.Add(labelPatience)
+	}
+	last := created.Add(installPatience)
+	if len(conditions) == 0 {
+		return last
+	}
+	first := slices.MinFunc(conditions, func(a, b metav1.Condition) int {
+		return a.LastTransitionTime.Compare(b.LastTransitionTime.Time)
+	})
+	due := first.LastTransitionTime.Add(labelPatience)
+	if due.After(last) { // Also where the clock that wrote it is ahead.
+		return last
+	}
+	return due
 }
 
 // labelsAwaited returns the next instant at which an add-on gets its label whether or not its agent has reported; zero

@@ -169,10 +169,14 @@ func TestLabelsMirrorTheHealthOfAddOns(t *testing.T) {
 
 // Shows: registration/feature-labels
 func TestTheLabelOfANewAddOnWaitsForItsAgent(t *testing.T) {
+	install := func(a *addonv1beta1.ManagedClusterAddOn) {
+		a.OwnerReferences = []metav1.OwnerReference{{Kind: "ClusterManagementAddOn", Name: a.Name}}
+	}
 	for sentence, tc := range map[string]struct {
 		change func(*facts, *addonv1beta1.ManagedClusterAddOn)
 		want   string
 		waits  bool
+		until  time.Time
 	}{
 		"it has not reported": {change: func(*facts, *addonv1beta1.ManagedClusterAddOn) {}, waits: true},
 		"it reports that nothing is known": {
@@ -221,6 +225,51 @@ func TestTheLabelOfANewAddOnWaitsForItsAgent(t *testing.T) {
 			},
 			want: "unreachable", waits: true,
 		},
+		"it was installed, and no manager was there yet": {
+			change: func(f *facts, a *addonv1beta1.ManagedClusterAddOn) {
+				install(a)
+				f.now = a.CreationTimestamp.Add(installPatience - time.Second)
+			},
+			waits: true, until: noon().Add(-10*time.Second + installPatience),
+		},
+		"it was installed, and no manager came": {
+			change: func(f *facts, a *addonv1beta1.ManagedClusterAddOn) {
+				install(a)
+				f.now = a.CreationTimestamp.Add(installPatience)
+			},
+			want: "unreachable",
+		},
+		"it was installed, and its manager was there a moment ago": {
+			change: func(f *facts, a *addonv1beta1.ManagedClusterAddOn) {
+				install(a)
+				f.now = noon().Add(5*time.Minute + labelPatience/2)
+				a.Status.Conditions = []metav1.Condition{
+					condition("Progressing", metav1.ConditionTrue, "x", f.now),
+					condition("ManifestApplied", metav1.ConditionTrue, "x", noon().Add(5*time.Minute)),
+				}
+			},
+			waits: true, until: noon().Add(5*time.Minute + labelPatience),
+		},
+		"it was installed, and its agent is silent since its manager was there": {
+			change: func(f *facts, a *addonv1beta1.ManagedClusterAddOn) {
+				install(a)
+				f.now = noon().Add(5*time.Minute + labelPatience)
+				a.Status.Conditions = []metav1.Condition{
+					condition("ManifestApplied", metav1.ConditionTrue, "x", noon().Add(5*time.Minute)),
+				}
+			},
+			want: "unreachable",
+		},
+		"it was installed, and the clock of its manager is a day ahead": {
+			change: func(f *facts, a *addonv1beta1.ManagedClusterAddOn) {
+				install(a)
+				f.now = a.CreationTimestamp.Add(installPatience)
+				a.Status.Conditions = []metav1.Condition{
+					condition("ManifestApplied", metav1.ConditionTrue, "x", noon().Add(24*time.Hour)),
+				}
+			},
+			want: "unreachable",
+		},
 		"another add-on is labelled already": {
 			change: func(f *facts, a *addonv1beta1.ManagedClusterAddOn) {
 				older := a.DeepCopy()
@@ -254,8 +303,12 @@ func TestTheLabelOfANewAddOnWaitsForItsAgent(t *testing.T) {
 			}
 			assert.Equal(t, tc.want, wanted.Labels[featurePrefix+"a"])
 			if tc.waits {
-				assert.Equal(t, created.Add(labelPatience), labelsAwaited(f))
-				assert.False(t, decide(f).wake.After(created.Add(labelPatience)))
+				until := created.Add(labelPatience)
+				if !tc.until.IsZero() {
+					until = tc.until
+				}
+				assert.Equal(t, until, labelsAwaited(f))
+				assert.False(t, decide(f).wake.After(until))
 			} else {
 				assert.Zero(t, labelsAwaited(f))
 			}

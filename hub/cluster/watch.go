@@ -193,13 +193,18 @@ func onlyRenewed(older, newer *coordinationv1.Lease) bool {
 		older.Labels[names.LabelClusterName] == newer.Labels[names.LabelClusterName]
 }
 
-// addonChanges passes add-ons that are created or deleted or change their health, and those of which somebody replaced
-// that their agent is silent by another reason of Unknown.
+// addonChanges passes add-ons that are created or deleted, get their first condition or change their health, and those
+// of which somebody replaced that their agent is silent by another reason of Unknown.
 func addonChanges() predicate.Predicate {
 	deleting := reconcile.DeletionStarted()
 	return predicate.Or[client.Object](deleting, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return health(e.ObjectOld) != health(e.ObjectNew) || silenceReplaced(e)
+		return health(e.ObjectOld) != health(e.ObjectNew) || silenceReplaced(e) || firstCondition(e)
 	}})
+}
+
+// firstCondition reports whether an add-on got its first condition, from which on its label waits for a report.
+func firstCondition(e event.UpdateEvent) bool {
+	return len(addonapi.Conditions(e.ObjectOld)) == 0 && len(addonapi.Conditions(e.ObjectNew)) > 0
 }
 
 // silenceReplaced reports whether an add-on said that its agent is silent, and says something else.

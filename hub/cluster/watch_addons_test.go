@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -19,7 +20,10 @@ func TestTheHealthOfAnAddOnIsLookedAtWhenTheReasonOfUnknownChanges(t *testing.T)
 		o.Status.Conditions = []metav1.Condition{{Type: "Available", Status: status, Reason: reason}}
 		return o
 	}
-	none := &addonv1alpha1.ManagedClusterAddOn{}
+	none, looked, more := &addonv1alpha1.ManagedClusterAddOn{}, &addonv1alpha1.ManagedClusterAddOn{},
+		&addonv1alpha1.ManagedClusterAddOn{}
+	looked.Status.Conditions = []metav1.Condition{{Type: "Progressing", Status: metav1.ConditionTrue}}
+	more.Status.Conditions = append(slices.Clone(looked.Status.Conditions), metav1.Condition{Type: "ManifestApplied"})
 	silent := addOn(metav1.ConditionUnknown, reasonSilent)
 	waits := addOn(metav1.ConditionUnknown, "WorkNotApplied")
 	for name, tc := range map[string]struct {
@@ -33,6 +37,8 @@ func TestTheHealthOfAnAddOnIsLookedAtWhenTheReasonOfUnknownChanges(t *testing.T)
 		"the silence again":             {waits, silent, false},
 		"the same reason of Unknown":    {silent, silent, false},
 		"nothing of it is known so far": {none, none, false},
+		"its first condition":           {none, looked, true},
+		"its second condition":          {looked, more, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			assert.Equal(t, tc.want, addonChanges().Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}))

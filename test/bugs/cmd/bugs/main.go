@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,8 +31,8 @@ func run() error {
 	only := flag.String("only", ".", "regular expression of the names of bugs to play")
 	play := flag.String("programs", "", "programs to play, separated by commas; empty means those that each bug names")
 	all := flag.Bool("all", false, "play further programs after one noticed the bug")
-	kept := flag.String("json", "bin/bugs.json", "file with the outcomes; those of bugs that are not played stay")
-	page := flag.String("write", "", "file that receives the page with all outcomes of the JSON file")
+	kept := flag.String("json", "docs/bugs.json", "file with the outcomes; those of bugs that are not played stay")
+	page := flag.String("write", "docs/bugs.md", "file that receives the page with all outcomes of the JSON file; empty for none")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -126,14 +127,15 @@ func load(path string, known []bugs.Bug) ([]bugs.Outcome, error) {
 
 // save writes outcomes.
 func save(path string, outcomes []bugs.Outcome) error {
-	content, err := json.MarshalIndent(outcomes, "", "  ")
+	slices.SortStableFunc(outcomes, func(a, b bugs.Outcome) int { return cmp.Compare(a.Bug.Name, b.Bug.Name) })
+	content, err := json.MarshalIndent(outcomes, "", " ")
 	if err != nil {
 		return fmt.Errorf("encoding outcomes: %w", err)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("making a directory for outcomes: %w", err)
 	}
-	return os.WriteFile(path, content, 0o600)
+	return os.WriteFile(path, append(content, '\n'), 0o600)
 }
 
 // writePage writes the page with outcomes.
