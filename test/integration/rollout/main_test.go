@@ -81,6 +81,18 @@ type requests struct {
 	byVerb map[string]int
 }
 
+// lostRaces counts patches that wrote nothing, because another writer was faster.
+const lostRaces = "409"
+
+func (r *requests) add(verb string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.byVerb[verb]++
+}
+
+// patches returns how many patches were not lost races.
+func (r *requests) patches() int { return r.of(http.MethodPatch) - r.of(lostRaces) }
+
 // of returns how many requests had one of the methods.
 func (r *requests) of(methods ...string) int {
 	r.mu.Lock()
@@ -98,8 +110,10 @@ type counted struct {
 }
 
 func (c counted) RoundTrip(request *http.Request) (*http.Response, error) {
-	c.requests.mu.Lock()
-	c.requests.byVerb[request.Method]++
-	c.requests.mu.Unlock()
-	return c.next.RoundTrip(request)
+	c.requests.add(request.Method)
+	response, err := c.next.RoundTrip(request)
+	if request.Method == http.MethodPatch && err == nil && response.StatusCode == http.StatusConflict {
+		c.requests.add(lostRaces)
+	}
+	return response, err
 }

@@ -28,7 +28,7 @@ func TestInstallAndUpgrade(t *testing.T) {
 	w.selects("p", clusters...)
 	w.eventuallyCounts(0, "selected clusters 3. configured addons 0/3 progressing..., 0 failed 0 timeout.")
 
-	before := sent.of(http.MethodPatch)
+	before := sent.patches()
 	w.installs(clusters...)
 	for _, cluster := range clusters {
 		w.eventuallyDesires(cluster, w.usesDeploymentConfig(), w.usesTemplate("t"))
@@ -40,7 +40,7 @@ func TestInstallAndUpgrade(t *testing.T) {
 		assert.Nil(t, addon.Status.ConfigReferences[1].LastAppliedConfig)
 	}
 	w.eventuallyCounts(0, "selected clusters 3. configured addons 3/3 progressing..., 0 failed 0 timeout.")
-	assert.LessOrEqual(t, sent.of(http.MethodPatch)-before, 2*len(clusters), "about one write per add-on, and few counts")
+	assert.LessOrEqual(t, sent.patches()-before, 2*len(clusters), "about one write per add-on, and few counts")
 
 	w.deploys(clusters[:2]...)
 	w.eventuallyCompleted(clusters[0])
