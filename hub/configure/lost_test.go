@@ -196,6 +196,25 @@ func TestAnAddOnThatStaysStoresAgainWhatOneThatGoesMayNot(t *testing.T) {
 	assert.Contains(t, s.deletes(s.stored()[0]), "c2", "c1 has no pass that stores anything")
 }
 
+func TestWhereAllAddOnsGoEachIsAskedToStoreAgain(t *testing.T) {
+	s := newStoring(t)
+	hash := s.level("one")
+	notes := s.c.notesAddOns()
+	clusters := []string{"c1", "c2", "c3"}
+	var addOn *addonv1beta1.ManagedClusterAddOn
+	for _, cluster := range clusters {
+		addOn = s.runs(cluster, hash)
+		require.NoError(t, s.Get(t.Context(), client.ObjectKeyFromObject(addOn), addOn))
+		addOn.Finalizers = []string{"example.com/others"}
+		require.NoError(t, s.Update(t.Context(), addOn))
+		require.NoError(t, s.Delete(t.Context(), addOn))
+	}
+	s.level("two")
+	assert.ElementsMatch(t, clusters, s.deletes(s.stored()[0]), "none is better than another one")
+	next := s.enqueued(func(q queue) { notes.Delete(t.Context(), event.DeleteEvent{Object: addOn}, q) })
+	assert.Len(t, next, 1, "or each that goes would wake all that are left")
+}
+
 // The cluster that has the pass takes the next content between the deletion and its pass.
 //
 // Shows: hub/stored-again

@@ -88,7 +88,7 @@ func row(outcomes []Outcome) string {
 			continue
 		}
 		by, after = append(by, o.Program), append(after, o.Took.Round(time.Second).String())
-		quoted := strings.ReplaceAll(o.Said, "|", `\|`)
+		quoted := strings.ReplaceAll(strings.TrimSpace(o.Said), "|", `\|`)
 		if len(quoted) > longest {
 			quoted = strings.ToValidUTF8(quoted[:longest], "") + "…"
 		}
