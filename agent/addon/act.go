@@ -8,13 +8,16 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/internal/token"
 )
@@ -202,13 +205,18 @@ func isNamespaceMissing(err error) bool {
 }
 
 // remove deletes the Secrets that the plan no longer needs. An obsolete Secret is deleted once all credentials are
-// served.
+// served, and once the API server has shown that the plan is about the present add-on.
 func (r *Reconciler) remove(ctx context.Context, f facts, p plan, results []result) error {
+	agent := types.NamespacedName{Namespace: r.Namespace, Name: r.SecretName}
+	unwanted := slices.DeleteFunc(slices.Clone(f.secrets), func(s ownedSecret) bool { return !obsolete(s, agent, p, results) })
+	if len(unwanted) == 0 {
+		return nil
+	}
+	if err := r.confirm(ctx, f, p); err != nil {
+		return fmt.Errorf("making sure that add-on %s needs %d of its secrets no more: %w", f.name, len(unwanted), err)
+	}
 	var errs []error
-	for _, s := range f.secrets {
-		if !obsolete(s, types.NamespacedName{Namespace: r.Namespace, Name: r.SecretName}, p, results) {
-			continue
-		}
+	for _, s := range unwanted {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: s.key.Name}}
 		uid := s.uid
 		err := r.sides[s.side].GetClient().Delete(ctx, secret, client.Preconditions{UID: &uid})
@@ -220,6 +228,35 @@ func (r *Reconciler) remove(ctx context.Context, f facts, p plan, results []resu
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// confirm returns an error if the plan is not what the add-on on the API server leads to: a cache may show what it was
+// before, with other registrations or with none. That an add-on is gone was confirmed when it was observed.
+func (r *Reconciler) confirm(ctx context.Context, f facts, p plan) error {
+	if f.addon == nil {
+		return nil
+	}
+	wire := r.addons.WatchedAddOn()
+	if err := r.Hub.GetAPIReader().Get(ctx, types.NamespacedName{Namespace: f.cluster, Name: f.name}, wire); err != nil {
+		return err
+	}
+	now := f
+	var err error
+	if now.addon, err = addonapi.AddOn(wire); err != nil {
+		return err
+	}
+	if !sameSecrets(p, decide(now)) {
+		return reconcile.Behind(addonv1beta1.GroupName, "managedclusteraddons", f.name)
+	}
+	return nil
+}
+
+// sameSecrets reports whether two plans need the same Secrets. It is pure.
+func sameSecrets(a, b plan) bool {
+	return a.remove == b.remove && a.place == b.place && a.waits == b.waits && len(a.refused) == len(b.refused) &&
+		slices.EqualFunc(a.serve, b.serve, func(a, b registration) bool {
+			return a.secret == b.secret && equality.Semantic.DeepEqual(a.request, b.request) && (a.account == nil) == (b.account == nil)
+		})
 }
 
 // obsolete reports whether to delete a Secret of ours; agent is the Secret of the agent's own credential. It is pure.

@@ -10,7 +10,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -141,9 +140,8 @@ func (r *Reconciler) observeAddOn(
 	err = r.Hub.GetAPIReader().Get(ctx, key, r.addons.WatchedAddOn())
 	switch {
 	case err == nil:
-		return nil, apierrors.NewConflict(addonv1beta1.Resource("managedclusteraddons"), name,
-			fmt.Errorf("it came back and is not in the cache yet"))
-	case apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+		return nil, reconcile.Behind(addonv1beta1.GroupName, "managedclusteraddons", name)
+	case reconcile.ObjectGone(err):
 		return nil, nil // no add-on is a good answer
 	}
 	return nil, fmt.Errorf("making sure that add-on %s is gone: %w", key, err)

@@ -21,6 +21,8 @@ type tokenState struct {
 	verdict token.Verdict
 	// rotateAt is the time at which the token is replaced, by our clock.
 	rotateAt time.Time
+	// issuedAt is when the agent got the token, by the clock of the hub as far as the agent knew it; zero when it is unknown.
+	issuedAt time.Time
 }
 
 // good reports whether the token need not be replaced now.
@@ -44,7 +46,8 @@ func (r *Reconciler) serveToken(ctx context.Context, f facts, p place, reg regis
 	if have.good(f.now) {
 		res.condition = token.Refreshed(have.verdict.ExpiresAt)
 		res.outcome = reconcile.DoneUntil(have.rotateAt)
-		return res.failed(r.store(ctx, f, p, reg, have.secret, tokenOf(have.secret)))
+		kept := credential{token: tokenOf(have.secret).token, issuedAt: have.issuedAt}
+		return res.failed(r.store(ctx, f, p, reg, have.secret, kept))
 	}
 	if reg.account.uid == "" {
 		res.waits = reg.account.missing
@@ -112,7 +115,7 @@ func (r *Reconciler) requestToken(ctx context.Context, f facts) (credential, err
 	if err := r.Hub.GetClient().SubResource("token").Create(ctx, who, request); err != nil {
 		return credential{}, fmt.Errorf("asking the hub for a token of ServiceAccount %s/%s: %w", f.cluster, name, err)
 	}
-	return credential{token: []byte(request.Status.Token), issuedAt: f.now.Truncate(time.Second)}, nil
+	return credential{token: []byte(request.Status.Token), issuedAt: f.hubNow().Truncate(time.Second)}, nil
 }
 
 // loadToken reads the Secret of a registration and judges the token in it.
@@ -128,25 +131,35 @@ func (r *Reconciler) loadToken(
 	return state, nil
 }
 
+// clockSlack is by how much two measurements of the time at the hub may differ.
+const clockSlack = time.Minute
+
 // judgeToken judges a token. If the UID of the present ServiceAccount is unknown, the UID in the token counts: unknown
 // is not a reason to give up a credential.
 //
-// The times in a token are by the clock of the hub. The time at which the agent got the token gives the difference of
-// the clocks, so a wrong clock neither lets a token expire nor requests one after the other.
+// The times in a token are by the clock of the hub, and so is the time at which it is judged. Where the agent cannot know
+// the time at the hub, the time at which it got the token gives the difference of the clocks, so a wrong clock neither
+// lets a token expire nor requests one after the other. A token from the future shows that the clock was set back since;
+// then the difference is forgotten.
 func judgeToken(c credential, f facts, reg registration) tokenState {
 	claims, err := token.Parse(c.token)
 	if err != nil {
 		return tokenState{verdict: token.Verdict{Why: err.Error()}}
 	}
+	now, state := f.hubNow(), tokenState{issuedAt: c.issuedAt}
+	if state.issuedAt.After(now.Add(clockSlack)) {
+		state.issuedAt = claims.IssuedAt
+	}
 	uid, apart := reg.account.uid, time.Duration(0)
 	if uid == "" {
 		uid = claims.ServiceAccountUID
 	}
-	if !c.issuedAt.IsZero() {
-		apart = c.issuedAt.Sub(claims.IssuedAt)
+	if !state.issuedAt.IsZero() {
+		apart = state.issuedAt.Sub(claims.IssuedAt)
 	}
-	v := token.Judge(c.token, reg.account.user, uid, f.now.Add(-apart), f.cluster, f.name)
-	return tokenState{verdict: v, rotateAt: v.RotateAt.Add(apart)}
+	state.verdict = token.Judge(c.token, reg.account.user, uid, now.Add(-apart), f.cluster, f.name)
+	state.rotateAt = f.toLocal(state.verdict.RotateAt.Add(apart))
+	return state
 }
 
 // namespaceMissing reports whether the namespace of the add-on agent is missing or being deleted. It is checked before

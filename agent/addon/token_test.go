@@ -322,3 +322,65 @@ func TestATokenThatCannotBeStoredIsKeptForTheNextTry(t *testing.T) {
 	r.refresh(t.Context(), f, p, reg, tokenState{}, newResult(reg))
 	assert.Equal(t, 2, asked, "a stored one is not used again")
 }
+
+// issuing is a hub whose tokens are valid for a day by its clock.
+func issuing(t *testing.T, now *time.Time) client.Client {
+	t.Helper()
+	return interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		SubResourceCreate: func(
+			_ context.Context, _ client.Client, _ string, _, sub client.Object, _ ...client.SubResourceCreateOption,
+		) error {
+			request, ok := sub.(*authenticationv1.TokenRequest)
+			require.True(t, ok)
+			request.Status.Token = string(jwt(helloAccount, "u1", *now, now.Add(24*time.Hour)))
+			return nil
+		},
+	})
+}
+
+// A node without a battery starts with a wrong clock, gets a token, and its clock is set right later.
+//
+// Shows: registration/token-judged
+func TestATokenIsReplacedInTimeAlsoWhenOurClockIsSetRight(t *testing.T) {
+	reg := registration{account: &account{user: helloAccount, uid: "u1"}}
+	for sentence, tc := range map[string]struct {
+		wrong  time.Duration // by how much our clock was ahead when the token came
+		silent bool          // whether the hub does not say what its time is
+	}{
+		"it was three days ahead":                   {wrong: 72 * time.Hour},
+		"it was three days behind":                  {wrong: -72 * time.Hour},
+		"it was an hour ahead":                      {wrong: time.Hour},
+		"it was three days ahead, and nobody knew":  {wrong: 72 * time.Hour, silent: true},
+		"it was three days behind, and nobody knew": {wrong: -72 * time.Hour, silent: true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			hub := noon
+			r := &Reconciler{Hub: stubCluster{client: issuing(t, &hub)}, Cluster: "c1"}
+			at := func(wrong time.Duration) facts {
+				f := addonWith()
+				if f.now = hub.Add(wrong); !tc.silent {
+					f.ahead = wrong
+				}
+				return f
+			}
+			fresh, err := r.requestToken(t.Context(), at(tc.wrong))
+			require.NoError(t, err)
+			state := judgeToken(fresh, at(tc.wrong), reg)
+			require.True(t, state.good(at(tc.wrong).now), "%+v", state)
+			assert.InDelta(t, 18.5, state.rotateAt.Sub(at(tc.wrong).now).Hours(), 0.8, "by our clock, while that is wrong")
+
+			hub = noon.Add(12 * time.Hour)
+			if state = judgeToken(fresh, at(0), reg); !tc.silent || tc.wrong > 0 {
+				require.True(t, state.good(at(0).now), "%+v", state)
+				assert.InDelta(t, 18.5, state.rotateAt.Sub(noon).Hours(), 0.8, "by the right one")
+			}
+			fresh.issuedAt = state.issuedAt
+			hub = noon.Add(20 * time.Hour)
+			state = judgeToken(fresh, at(0), reg)
+			assert.False(t, state.good(at(0).now), "%+v", state)
+			hub = noon.Add(75 * time.Hour)
+			state = judgeToken(fresh, at(0), reg)
+			assert.False(t, state.verdict.Fits, "it expired")
+		})
+	}
+}

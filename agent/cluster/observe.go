@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -94,7 +93,7 @@ func (r *Reconciler) isGone(ctx context.Context) (gone bool, why string) {
 	switch {
 	case err == nil:
 		return false, ""
-	case apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+	case reconcile.ObjectGone(err):
 		return true, fmt.Sprintf("the hub has no ManagedCluster %s: it was deleted, or the hub was restored to an"+
 			" earlier state; create it with hubAcceptsClient: true, or remove the agent", r.Cluster)
 	}

@@ -111,7 +111,7 @@ func (r *Reconciler) abandoned(ctx context.Context, f *facts) (*workv1.AppliedMa
 // onHub reads a work from a hub, and reports whether it exists there.
 func (r *Reconciler) onHub(ctx context.Context, hub client.Reader, name string, work client.Object) (bool, error) {
 	err := hub.Get(ctx, types.NamespacedName{Namespace: r.Cluster, Name: name}, work)
-	if manifest.ObjectGone(err) {
+	if reconcile.ObjectGone(err) {
 		return false, nil
 	}
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/metadata"
 	workv1 "open-cluster-management.io/api/work/v1"
 
-	"github.com/spokelet/spokelet/agent/work/manifest"
 	"github.com/spokelet/spokelet/agent/work/status"
 	"github.com/spokelet/spokelet/agent/work/watch"
 	"github.com/spokelet/spokelet/internal/names"
@@ -41,7 +40,7 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, f *facts) (bool, recon
 		return true, reconcile.Done()
 	}
 	wait, err := r.putFinalizers(ctx, f, append(slices.Clone(f.work.Finalizers), names.FinalizerManifestWork))
-	if manifest.ObjectGone(err) {
+	if reconcile.ObjectGone(err) {
 		return false, reconcile.Done()
 	}
 	if err != nil {
@@ -66,7 +65,7 @@ func (r *Reconciler) finalizeWork(ctx context.Context, f *facts) (*time.Time, er
 		return name == names.FinalizerManifestWork
 	})
 	wait, err := r.putFinalizers(ctx, f, left)
-	if err != nil && !manifest.ObjectGone(err) {
+	if err != nil && !reconcile.ObjectGone(err) {
 		return wait, fmt.Errorf("releasing the ManifestWork: %w", err)
 	}
 	return wait, nil
@@ -208,7 +207,7 @@ var errBehind = errors.New("the hub has a later version of the work than the cac
 // for its version; the event wakes the work.
 func (r *Reconciler) seen(ctx context.Context, owner watch.Owner, cached *workv1.ManifestWork) error {
 	live, err := r.worksMeta(cached.Namespace).Get(ctx, cached.Name, metav1.GetOptions{})
-	if err != nil && !manifest.ObjectGone(err) {
+	if err != nil && !reconcile.ObjectGone(err) {
 		return fmt.Errorf("asking for the version of ManifestWork %s: %w", cached.Name, err)
 	}
 	behind := err == nil && live.UID == cached.UID && watch.Older(cached.ResourceVersion, live.ResourceVersion)
@@ -302,7 +301,7 @@ func (r *Reconciler) send(ctx context.Context, before, after *workv1.ManifestWor
 // sent is the outcome of a pass that knows how sending its status ended.
 func (r *Reconciler) sent(f *facts, after *workv1.ManifestWork, err error) reconcile.Outcome {
 	switch {
-	case manifest.ObjectGone(err):
+	case reconcile.ObjectGone(err):
 		return reconcile.Done()
 	case errors.Is(err, errBehind):
 		return reconcile.DoneUntil(f.now.Add(hubPause))
@@ -328,7 +327,7 @@ func (r *Reconciler) endLate(owner watch.Owner, of lane, uid types.UID, err erro
 	case err == nil, errors.Is(err, errBehind):
 	case of == statuses:
 		pause = hubPause
-	case !reconcile.IsLostRace(err) && !manifest.ObjectGone(err):
+	case !reconcile.IsLostRace(err) && !reconcile.ObjectGone(err):
 		d.failed = err // which the work tells at once
 	}
 	if d.failed != nil || pause > 0 {

@@ -10,7 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -70,11 +72,13 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) results {
 // stale reports whether a plan is about an add-on that the cache does not show as it is. One makes again what an add-on
 // had that is gone: Kubernetes would collect what is made for it, which would wake the next pass, without an end, and
 // its agent would have its roles meanwhile. Another one puts an add-on that keeps its configuration back to one that it
-// had before. The event about the add-on wakes the next pass.
+// had before. A third one removes something from a cluster, and the cache may show the annotations or the hosting
+// cluster of before. The event about the add-on or the cluster wakes the next pass.
 func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (bool, error) {
 	again := makesAgain(r.made.had(f.addOn), p)
 	back := f.configuration.Choice.Held != "" && (again || changesConfigs(p))
-	if again || back {
+	removes := removesManifests(p)
+	if again || back || removes {
 		live, err := r.liveAddOn(ctx, f.addOn)
 		if err != nil || live == nil || (again && live.DeletionTimestamp != nil) {
 			return err == nil, err
@@ -83,9 +87,48 @@ func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (bool, error) {
 		if back && !maps.Equal(confighash.Map(live.Status.ConfigReferences), has) {
 			return true, nil
 		}
+		if removes && !sameWishes(live, f.addOn) {
+			return true, nil
+		}
+	}
+	if removes && hostName(f) != "" {
+		was := hostOf(f)
+		host, err := reconcile.Get(ctx, r.Live, types.NamespacedName{Name: hostName(f)}, &clusterv1.ManagedCluster{})
+		if f.host = host; err != nil || hostOf(f) != was {
+			return err == nil, err
+		}
 	}
 	r.made.note(f.addOn, p)
 	return false, nil
+}
+
+// removesManifests reports whether a plan leaves the works with fewer manifests than they have, or deletes a work.
+func removesManifests(p plan) bool {
+	fewer := 0
+	for _, s := range p.works {
+		switch s.Verb {
+		case reconcile.Delete:
+			return true
+		case reconcile.Patch:
+			fewer += len(s.Before.Spec.Workload.Manifests) - len(s.After.Spec.Workload.Manifests)
+		case reconcile.Create:
+			fewer -= len(s.After.Spec.Workload.Manifests)
+		default:
+		}
+	}
+	return fewer > 0
+}
+
+// sameWishes reports whether two copies of an add-on ask for the same: what is rendered depends on both. The cache does
+// without the copy of it that kubectl keeps in an annotation.
+func sameWishes(a, b *addonv1beta1.ManagedClusterAddOn) bool {
+	annotations := func(of *addonv1beta1.ManagedClusterAddOn) map[string]string {
+		all := maps.Clone(of.Annotations)
+		delete(all, corev1.LastAppliedConfigAnnotation)
+		return all
+	}
+	return a.Generation == b.Generation && a.DeletionTimestamp.IsZero() == b.DeletionTimestamp.IsZero() &&
+		maps.Equal(annotations(a), annotations(b))
 }
 
 // changesConfigs reports whether a plan writes other configurations into works that are there.

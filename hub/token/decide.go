@@ -2,6 +2,7 @@ package token
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -37,6 +38,13 @@ type plan struct {
 	withdraw []step
 	// why is the reason of a refusal, for the condition.
 	why string
+}
+
+// deletes reports whether the plan deletes something, also to make it again.
+func (p plan) deletes() bool {
+	return slices.ContainsFunc(slices.Concat(p.steps, p.grants), func(s step) bool {
+		return s.Verb == reconcile.Delete || s.Verb == reconcile.Replace
+	})
 }
 
 // decide returns the plan for the facts.

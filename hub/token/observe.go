@@ -32,19 +32,21 @@ type facts struct {
 
 // observe reads the facts. A read error ends the pass, as nothing is deleted on a guess, but for one: on a cluster that
 // is not accepted no add-on has an identity, whatever else the add-on says.
-func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (facts, error) {
+func (r *Reconciler) observe(ctx context.Context, reader client.Reader, key types.NamespacedName) (facts, error) {
 	f := facts{now: r.Clock.Now(), key: key}
-	cluster, err := reconcile.Get(ctx, r.Client, types.NamespacedName{Name: key.Namespace}, &clusterv1.ManagedCluster{})
+	cluster, err := reconcile.Get(ctx, reader, types.NamespacedName{Name: key.Namespace}, &clusterv1.ManagedCluster{})
 	if err != nil {
 		return facts{}, err
 	}
 	f.accepted = cluster != nil && cluster.Spec.HubAcceptsClient
-	f.addOn, err = r.AddOns.GetAddOn(ctx, key)
-	if f.unknown = client.IgnoreNotFound(err); f.unknown != nil && f.accepted {
+	if f.addOn, err = r.AddOns.GetAddOnFrom(ctx, reader, key); !reconcile.ObjectGone(err) {
+		f.unknown = err
+	}
+	if f.unknown != nil && f.accepted {
 		return facts{}, f.unknown
 	}
 	for _, object := range wanted(key, nil) {
-		there, err := reconcile.Get(ctx, r.Client, client.ObjectKeyFromObject(object), emptyLike(object))
+		there, err := reconcile.Get(ctx, reader, client.ObjectKeyFromObject(object), emptyLike(object))
 		if err != nil {
 			return facts{}, err
 		}
@@ -53,7 +55,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 		}
 		f.have = append(f.have, there)
 	}
-	namespace, err := reconcile.Get(ctx, r.Client, types.NamespacedName{Name: key.Namespace}, reconcile.Namespace())
+	namespace, err := reconcile.Get(ctx, reader, types.NamespacedName{Name: key.Namespace}, reconcile.Namespace())
 	f.foreign = names.CheckNamespace(namespace, key.Namespace)
 	return f, err
 }

@@ -19,7 +19,7 @@ type Reconciler struct {
 	// Client reads clusters, ServiceAccounts, Roles and RoleBindings from a cache, and writes them. The cache needs to
 	// contain only those with the labels of the infrastructure.
 	Client client.Client
-	// Live reads from the API server, which happens only when a name is taken.
+	// Live reads from the API server, which happens only when a name is taken or something is to be deleted.
 	Live client.Reader
 	// AddOns reads and writes add-ons.
 	AddOns addonapi.Client
@@ -31,11 +31,18 @@ type Reconciler struct {
 
 // Reconcile reconciles the token infrastructure of one add-on on one cluster.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	f, err := r.observe(ctx, request.NamespacedName)
+	f, err := r.observe(ctx, r.Client, request.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	p := decide(f)
+	if p.deletes() {
+		// A cache may show an earlier add-on, driver or acceptance, and the tokens of a deleted ServiceAccount are void.
+		if f, err = r.observe(ctx, r.Live, request.NamespacedName); err != nil {
+			return ctrl.Result{}, err
+		}
+		p = decide(f)
+	}
 	done := r.act(ctx, f, p)
 	return r.publish(ctx, f, p, done).And(outcomeOf(f, done)).And(reconcile.FromError(f.unknown)).Settle(f.now)
 }

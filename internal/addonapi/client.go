@@ -110,8 +110,15 @@ func (c Client) MetadataOfClusterManagementAddOn() *metav1.PartialObjectMetadata
 
 // GetAddOn reads one ManagedClusterAddOn; apierrors.IsNotFound works on its error.
 func (c Client) GetAddOn(ctx context.Context, key types.NamespacedName) (*addonv1beta1.ManagedClusterAddOn, error) {
+	return c.GetAddOnFrom(ctx, c.Client, key)
+}
+
+// GetAddOnFrom is GetAddOn with another reader, such as one without a cache.
+func (c Client) GetAddOnFrom(
+	ctx context.Context, reader client.Reader, key types.NamespacedName,
+) (*addonv1beta1.ManagedClusterAddOn, error) {
 	wire := c.WatchedAddOn()
-	if err := c.Client.Get(ctx, key, wire); err != nil {
+	if err := reader.Get(ctx, key, wire); err != nil {
 		return nil, fmt.Errorf("reading add-on %s: %w", key, err)
 	}
 	return AddOn(wire)

@@ -14,14 +14,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Get reads one object into the given one and returns it; nil when it does not exist.
+// KindGone reports whether a request failed because the API server does not serve the kind. That an object or its
+// namespace does not exist is another matter.
+func KindGone(err error) bool {
+	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// ObjectGone reports whether the API server says that an object does not exist. That it does not serve the kind, or
+// that a proxy has no such page, says nothing about the object.
+func ObjectGone(err error) bool { return apierrors.IsNotFound(err) && !KindGone(err) }
+
+// Get reads one object into the given one and returns it; nil when it does not exist. It is an error if the API server
+// does not serve the kind.
 func Get[T client.Object](
 	ctx context.Context, from client.Reader, key types.NamespacedName, into T, opts ...client.GetOption,
 ) (T, error) {
 	var none T
 	err := from.Get(ctx, key, into, opts...)
 	switch {
-	case apierrors.IsNotFound(err):
+	case ObjectGone(err):
 		return none, nil
 	case err != nil:
 		into.SetNamespace(key.Namespace)

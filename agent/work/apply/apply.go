@@ -127,7 +127,7 @@ func (r *run) forbidden() Result {
 // finish completes a result: the kind may have turned out to be gone, the executor may keep the manifest from being
 // applied, and the step may be due again.
 func (r *run) finish(res Result) Result {
-	if manifest.KindGone(res.Err) {
+	if reconcile.KindGone(res.Err) {
 		gone := r.step.Manifest.Unserve()
 		return Result{Err: gone.Err, ReadErr: gone.Err, Final: true, Unserved: true}
 	}

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 
-	"github.com/spokelet/spokelet/agent/work/manifest"
 	"github.com/spokelet/spokelet/agent/work/spoke"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // api asks the API server of the spoke what an executor may do.
@@ -101,6 +101,6 @@ func CannotImpersonate(err error) bool {
 // binding; a namespace that does not exist is of another group, and the answer that a kind is not served has a cause.
 func roleMissing(err error) bool {
 	var status apierrors.APIStatus
-	return manifest.ObjectGone(err) &&
+	return reconcile.ObjectGone(err) &&
 		errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Group == rbacv1.GroupName
 }

@@ -51,7 +51,7 @@ func Read(ctx context.Context, c client.Reader, name string) (*workv1.AppliedMan
 	applied := &workv1.AppliedManifestWork{}
 	err := c.Get(ctx, types.NamespacedName{Name: name}, applied)
 	switch {
-	case manifest.ObjectGone(err):
+	case reconcile.ObjectGone(err):
 		return nil, nil // absence is an answer here
 	case err != nil:
 		return nil, fmt.Errorf("reading the AppliedManifestWork %s: %w", name, err)
@@ -177,7 +177,7 @@ func (w *Writer) AddFinalizer(ctx context.Context, applied *workv1.AppliedManife
 func (w *Writer) Delete(ctx context.Context, applied *workv1.AppliedManifestWork,
 ) (*workv1.AppliedManifestWork, error) {
 	answer, err := w.Objects.Delete(ctx, Resource(), manifest.ID{Name: applied.Name}, applied.UID, "")
-	if manifest.ObjectGone(err) || (err == nil && answer.Gone) {
+	if reconcile.ObjectGone(err) || (err == nil && answer.Gone) {
 		return nil, nil // absence is an answer here
 	}
 	if err != nil {
@@ -197,7 +197,7 @@ func (w *Writer) Finalize(ctx context.Context, applied *workv1.AppliedManifestWo
 	after := withoutFinalizer(applied)
 	_, err := reconcile.PatchMain(ctx, w.Client, applied, after)
 	switch {
-	case manifest.ObjectGone(err):
+	case reconcile.ObjectGone(err):
 		return nil, nil // absence is an answer here
 	case err != nil:
 		return applied, fmt.Errorf("releasing the AppliedManifestWork %s: %w", applied.Name, err)

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -57,13 +56,3 @@ func IsRefusal(err error) bool {
 	}
 	return false
 }
-
-// KindGone reports whether a request failed because the API server no longer serves the kind. That an object or its
-// namespace does not exist is another matter.
-func KindGone(err error) bool {
-	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
-}
-
-// ObjectGone reports whether the API server says that an object does not exist. That it does not serve the kind, or
-// that a proxy has no such page, says nothing about the object.
-func ObjectGone(err error) bool { return apierrors.IsNotFound(err) && !KindGone(err) }

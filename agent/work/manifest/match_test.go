@@ -159,12 +159,3 @@ func TestStarsInNames(t *testing.T) {
 		}
 	}
 }
-
-func TestAKindThatIsGone(t *testing.T) {
-	resource := schema.GroupResource{Resource: "xs"}
-	unserved := apierrors.NewGenericServerResponse(404, "get", resource, "", "404 page not found", 0, true)
-	assert.True(t, KindGone(unserved))
-	assert.False(t, KindGone(apierrors.NewNotFound(resource, "x")), "an object that is missing")
-	assert.False(t, KindGone(apierrors.NewGenericServerResponse(500, "get", resource, "", "fails", 0, true)))
-	assert.False(t, KindGone(&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonNotFound}}))
-}

@@ -169,7 +169,7 @@ func (p *pass) failed(id manifest.ID, state watch.State, err error) *watch.Delet
 // Where the version of the entry is not served any more, it uses one that is.
 func (p *pass) prune(ctx context.Context, entry workv1.AppliedManifestResourceMeta) (*watch.Deletion, error) {
 	deletion, err := p.pruneAs(ctx, entry)
-	if !manifest.KindGone(err) {
+	if !reconcile.KindGone(err) {
 		return deletion, err
 	}
 	version, err := p.servedVersion(ctx, manifest.ResourceOf(entry))
@@ -247,7 +247,7 @@ func (p *pass) orphan(ctx context.Context, entry workv1.AppliedManifestResourceM
 	})
 	id := manifest.IDOf(entry)
 	_, err := p.Client.SetOwners(ctx, manifest.ResourceOf(entry), id, live, others)
-	if err != nil && !manifest.ObjectGone(err) {
+	if err != nil && !reconcile.ObjectGone(err) {
 		return fmt.Errorf("taking the owner reference from %s: %w", id, err)
 	}
 	return nil
@@ -257,7 +257,7 @@ func (p *pass) orphan(ctx context.Context, entry workv1.AppliedManifestResourceM
 func (p *pass) answered(id manifest.ID, state watch.State, answer spoke.Deletion, err error,
 ) (*watch.Deletion, error) {
 	switch {
-	case manifest.KindGone(err):
+	case reconcile.KindGone(err):
 		return nil, err
 	case apierrors.IsNotFound(err):
 		return nil, nil // nil is an answer here

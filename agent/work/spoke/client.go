@@ -17,6 +17,7 @@ import (
 
 	"github.com/spokelet/spokelet/agent/work/manifest"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // Client reads and writes objects of the spoke.
@@ -60,7 +61,7 @@ func (c Client) at(resource schema.GroupVersionResource, id manifest.ID) dynamic
 func (c Client) Get(ctx context.Context, resource schema.GroupVersionResource, id manifest.ID,
 ) (*unstructured.Unstructured, error) {
 	live, err := c.at(resource, id).Get(ctx, id.Name, metav1.GetOptions{})
-	if manifest.ObjectGone(err) {
+	if reconcile.ObjectGone(err) {
 		return nil, nil // absence is an answer here
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spokelet/spokelet/agent/work/manifest"
 	"github.com/spokelet/spokelet/internal/message"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // maxNext is how many objects are named that are deleted after those that are waited for.
@@ -52,7 +53,7 @@ func NotRecorded(err error) (applied *metav1.Condition, permanent bool) {
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot "):
 		applied.Message = failedText + listing + err.Error() + "; grant the agent get, list, watch, create, update, patch " +
 			"and delete of appliedmanifestworks on the managed cluster"
-	case manifest.KindGone(err), meta.IsNoMatchError(err):
+	case reconcile.KindGone(err), meta.IsNoMatchError(err):
 		applied.Message = failedText + listing + err.Error() + "; install the CustomResourceDefinition of " +
 			"AppliedManifestWorks on the managed cluster"
 	case manifest.IsRefusal(err):

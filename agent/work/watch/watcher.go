@@ -88,7 +88,7 @@ func (w *Watcher) watchOf(one scope) *kit.Watch[*metav1.PartialObjectMetadata] {
 		Handler: &handler{store: w.store, key: one.Key}, Relist: reconcile.Spread(w.relist, relistSpread, one.String()),
 		Refused: kit.Refused, Advice: refusedAdvice,
 		Ended: func(err error) {
-			if manifest.KindGone(err) {
+			if reconcile.KindGone(err) {
 				w.store.doubt(one) // the kind may be gone with its objects, or served in another version
 			}
 			if kit.Refused(err) {
