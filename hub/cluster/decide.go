@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -136,6 +137,24 @@ func needsLiveCheck(p phase, f facts) bool {
 		return false
 	}
 	return f.have.work != nil || (p == phaseDeleting && !emptyConfirmed(f.cluster))
+}
+
+// needsConfirming reports whether the decision gives access, takes it, or deletes add-ons or works, so that the cluster
+// is read without the cache.
+func needsConfirming(p phase, f facts) bool {
+	switch p {
+	case phaseAccepted:
+		return givesAccess(p, f)
+	case phaseDenied, phaseNew:
+		return ours(f.have.registration, f.name) || (ours(f.have.work, f.name) && f.have.work.DeletionTimestamp.IsZero()) ||
+			(p == phaseNew && f.have.left(f.name))
+	case phaseDeleting:
+		stays := func(o client.Object) bool { return o.GetDeletionTimestamp().IsZero() }
+		all := append(objects(f.addons), objects(f.works)...)
+		return slices.ContainsFunc(all, stays) || len(all) == 0 && f.have.left(f.name)
+	case phaseGone, phaseRefused:
+	}
+	return false
 }
 
 // givesAccess reports whether an accepted cluster is about to get its namespace or access.

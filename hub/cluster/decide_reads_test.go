@@ -14,6 +14,9 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 func TestWhatADecisionReads(t *testing.T) {
@@ -79,27 +82,66 @@ func TestAClusterThatOnlyTheCacheHasGetsNoAccess(t *testing.T) {
 		"one with a namespace that is going":      {phaseAccepted, facts{name: "c1", namespace: going}, false},
 		"one that is not accepted":                {phaseNew, facts{}, false},
 	} {
-		assert.Equal(t, tc.gives, givesAccess(tc.phase, tc.facts), sentence)
+		assert.Equal(t, tc.gives, needsConfirming(tc.phase, tc.facts), sentence)
 	}
 
 	scheme := runtime.NewScheme()
 	require.NoError(t, clusterv1.Install(scheme))
 	cached := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1", UID: "one"}}
+	accepted, deleting := cached.DeepCopy(), cached.DeepCopy()
+	accepted.Spec.HubAcceptsClient = true
+	deleting.DeletionTimestamp, deleting.Finalizers = deletedAt(), []string{names.FinalizerCluster}
 	for sentence, tc := range map[string]struct {
 		live []client.Object
 		says string
 	}{
-		"it exists": {[]client.Object{cached}, ""},
+		"it exists":                                     {[]client.Object{cached}, ""},
+		"it is accepted by now":                         {[]client.Object{accepted}, "the cache does not have its latest version"},
+		"it is being deleted by now":                    {[]client.Object{deleting}, "the cache does not have its latest version"},
 		"the hub was restored to what was before it":    {nil, "only in the cache"},
 		"the hub has another one of the name meanwhile": {[]client.Object{recreated(cached, "two")}, "only in the cache"},
 	} {
 		r := &Reconciler{Live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.live...).Build()}
 		err := r.confirmCluster(t.Context(), cached)
+		gone := r.confirmCluster(t.Context(), deleting)
+		isDeleting := len(tc.live) == 1 && tc.live[0] == client.Object(deleting)
+		assert.Equal(t, !isDeleting, reconcile.IsLostRace(gone), "%s, and it was being deleted: %v", sentence, gone)
 		if tc.says == "" {
 			require.NoError(t, err, sentence)
 		} else {
 			require.ErrorContains(t, err, tc.says, sentence)
 		}
+	}
+}
+
+// A cache that is behind shows an earlier cluster of the name that was being deleted, or the denial that was taken back.
+//
+// Shows: registration/taken-when-confirmed
+func TestWhatAClusterLosesIsConfirmed(t *testing.T) {
+	addon := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Name: "w"}}
+	going, freed := work.DeepCopy(), renderGrants("c1", true)
+	going.DeletionTimestamp = deletedAt()
+	freed.registration, freed.work.DeletionTimestamp = nil, deletedAt()
+	for sentence, tc := range map[string]struct {
+		phase phase
+		facts facts
+		want  bool
+	}{
+		"a deleted cluster with an add-on":             {phaseDeleting, facts{addons: []*addonv1beta1.ManagedClusterAddOn{addon}}, true},
+		"one with a work":                              {phaseDeleting, facts{works: []*workv1.ManifestWork{work}}, true},
+		"one whose works are going":                    {phaseDeleting, facts{works: []*workv1.ManifestWork{going}}, false},
+		"one with nothing but access":                  {phaseDeleting, facts{have: renderGrants("c1", true)}, true},
+		"one with nothing":                             {phaseDeleting, facts{}, false},
+		"a denied cluster with access":                 {phaseDenied, facts{have: renderGrants("c1", true)}, true},
+		"one that lost it, and waits for works":        {phaseDenied, facts{have: freed}, false},
+		"one that only sees itself":                    {phaseDenied, facts{have: renderGrants("c1", false)}, false},
+		"a new cluster with the access of another one": {phaseNew, facts{have: renderGrants("c1", false)}, true},
+		"a new cluster":                                {phaseNew, facts{}, false},
+		"a cluster that is gone":                       {phaseGone, facts{have: renderGrants("c1", true)}, false},
+	} {
+		tc.facts.name = "c1"
+		assert.Equal(t, tc.want, needsConfirming(tc.phase, tc.facts), sentence)
 	}
 }
 

@@ -47,11 +47,6 @@ func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 			return f, err
 		}
 	}
-	if givesAccess(p, f) {
-		if err := r.confirmCluster(ctx, f.cluster); err != nil {
-			return f, err
-		}
-	}
 	if needsWorks(p, f) {
 		if f.works, err = r.works(ctx, name); err != nil {
 			return f, err
@@ -60,18 +55,32 @@ func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 			f.live = r.checkLive(ctx, f)
 		}
 	}
+	if needsConfirming(p, f) {
+		if err := r.confirmCluster(ctx, f.cluster); err != nil {
+			return f, err
+		}
+	}
 	f.requests, err = r.observeRequests(ctx, f, p)
 	return f, err
 }
 
-// confirmCluster reads from the API server that a cluster still exists that is about to get access. Where the hub was
-// restored to an earlier state, its cache may have one longer than the objects that belong to it.
+// confirmCluster reads from the API server that a cluster that gets or loses something is as the cache shows it. Where
+// the hub was restored to an earlier state, its cache may have one longer than the objects that belong to it, and a hub
+// manager that starts with an API server that is behind may see an earlier cluster of the name, or its denial.
 func (r *Reconciler) confirmCluster(ctx context.Context, cached *clusterv1.ManagedCluster) error {
 	found, err := reconcile.Get(ctx, r.Live, client.ObjectKeyFromObject(cached), &clusterv1.ManagedCluster{})
-	if err == nil && (found == nil || found.UID != cached.UID) {
-		err = fmt.Errorf("ManagedCluster %s is only in the cache, so its agent gets no access", cached.Name)
+	changed := found == nil || found.UID != cached.UID
+	switch {
+	case err != nil:
+		return err
+	case changed && cached.DeletionTimestamp.IsZero():
+		return fmt.Errorf("ManagedCluster %s is only in the cache, so nothing is given to its agent or taken from it",
+			cached.Name)
+	case changed, found.Spec.HubAcceptsClient != cached.Spec.HubAcceptsClient,
+		found.DeletionTimestamp.IsZero() != cached.DeletionTimestamp.IsZero():
+		return reconcile.Behind(clusterv1.GroupName, "managedclusters", cached.Name)
 	}
-	return err
+	return nil
 }
 
 // observeRequests reads the certificate requests of a cluster that one of them may accept, or that is about to lose
