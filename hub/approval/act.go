@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // result is the result of the step of a plan.
@@ -95,11 +95,12 @@ func (r *Reconciler) inFull(
 // stillAccepted returns an error unless the hub accepts the cluster of an add-on now: the cache may be from before a
 // denial. The event of that starts the next pass. Programs of authors may list clusters and not get one.
 func (r *Reconciler) stillAccepted(ctx context.Context, judged *clusterv1.ManagedCluster) error {
-	var live clusterv1.ManagedClusterList
-	if err := r.Live.List(ctx, &live, client.MatchingFields{"metadata.name": judged.Name}); err != nil {
+	live, err := reconcile.GetListed[*clusterv1.ManagedCluster](ctx, r.Live, client.ObjectKeyFromObject(judged),
+		&clusterv1.ManagedClusterList{})
+	if err != nil {
 		return fmt.Errorf("asking whether the hub accepts cluster %s: %w", judged.Name, err)
 	}
-	if !slices.ContainsFunc(live.Items, func(c clusterv1.ManagedCluster) bool { return isAccepted(&c) }) {
+	if !isAccepted(live) {
 		return apierrors.NewConflict(clusterv1.Resource("managedclusters"), judged.Name,
 			errors.New("the hub does not accept the cluster any more"))
 	}

@@ -93,7 +93,9 @@ func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (bool, error) {
 	}
 	if removes && hostName(f) != "" {
 		was := hostOf(f)
-		host, err := reconcile.Get(ctx, r.Live, types.NamespacedName{Name: hostName(f)}, &clusterv1.ManagedCluster{})
+		// Programs of authors may list clusters and not get one.
+		host, err := reconcile.GetListed[*clusterv1.ManagedCluster](ctx, r.Live, types.NamespacedName{Name: hostName(f)},
+			&clusterv1.ManagedClusterList{})
 		if f.host = host; err != nil || hostOf(f) != was {
 			return err == nil, err
 		}

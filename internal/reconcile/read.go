@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,6 +41,28 @@ func Get[T client.Object](
 		return none, fmt.Errorf("reading %s: %w", Describe(into), err)
 	}
 	return into, nil
+}
+
+// GetListed reads one object by a list, for programs that may list a kind and get none of it; nil when it does not exist.
+// list is an empty list of the kind.
+func GetListed[T client.Object](
+	ctx context.Context, from client.Reader, key types.NamespacedName, list client.ObjectList,
+) (T, error) {
+	var none T
+	one := client.MatchingFields{metav1.ObjectNameField: key.Name}
+	if err := from.List(ctx, list, client.InNamespace(key.Namespace), one); err != nil {
+		return none, fmt.Errorf("reading %T %s: %w", none, key, err)
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return none, fmt.Errorf("reading %T %s: %w", none, key, err)
+	}
+	for _, item := range items {
+		if object, is := item.(T); is && object.GetName() == key.Name {
+			return object, nil
+		}
+	}
+	return none, nil
 }
 
 // Namespace returns an empty namespace, of which only metadata is read or watched.

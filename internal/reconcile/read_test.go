@@ -36,7 +36,9 @@ func TestAKindThatIsNotServedIsNotAnAbsentObject(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
-				Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error { return tc.answer },
+				Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+					return tc.answer
+				},
 			})
 			found, err := Get(t.Context(), c, types.NamespacedName{Name: "x"}, &corev1.ConfigMap{})
 			assert.Nil(t, found)
@@ -44,4 +46,23 @@ func TestAKindThatIsNotServedIsNotAnAbsentObject(t *testing.T) {
 			assert.Equal(t, tc.absent, ObjectGone(tc.answer))
 		})
 	}
+}
+
+func TestOneObjectIsReadByAList(t *testing.T) {
+	one, other := &corev1.ConfigMap{}, &corev1.ConfigMap{}
+	one.Namespace, one.Name, other.Namespace, other.Name = "ns", "x", "ns", "y"
+	c := fake.NewClientBuilder().WithObjects(one, other).WithIndex(one, metav1.ObjectNameField,
+		func(o client.Object) []string { return []string{o.GetName()} }).Build()
+	for name, there := range map[string]bool{"x": true, "z": false} {
+		found, err := GetListed[*corev1.ConfigMap](t.Context(), c, types.NamespacedName{Namespace: "ns", Name: name}, &corev1.ConfigMapList{})
+		require.NoError(t, err)
+		assert.Equal(t, there, found != nil && found.Name == name)
+	}
+	fails := interceptor.NewClient(c, interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", nil)
+		},
+	})
+	_, err := GetListed[*corev1.ConfigMap](t.Context(), fails, types.NamespacedName{Name: "x"}, &corev1.ConfigMapList{})
+	require.ErrorContains(t, err, "reading *v1.ConfigMap /x")
 }
