@@ -39,9 +39,12 @@ func finishedOf(work *workv1.ManifestWork) *finished {
 	if complete.ObservedGeneration != 0 && complete.ObservedGeneration != work.Generation {
 		return nil
 	}
+	since := complete.LastTransitionTime.Time
+	if created := work.CreationTimestamp.Time; since.Before(created) {
+		since = created // The clock of the agent is behind, and nothing is complete before it exists.
+	}
 	return &finished{
-		uid: work.UID, version: work.ResourceVersion,
-		due: complete.LastTransitionTime.Add(seconds(*option.TTLSecondsAfterFinished)),
+		uid: work.UID, version: work.ResourceVersion, due: since.Add(seconds(*option.TTLSecondsAfterFinished)),
 	}
 }
 

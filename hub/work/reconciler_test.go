@@ -53,6 +53,11 @@ func TestWhenAWorkIsToGo(t *testing.T) {
 		"a work goes its time to live after it was complete": {
 			work: completed(ptr.To[int64](90)), due: done.Add(90 * time.Second),
 		},
+		"the clock of the agent is an hour behind": {
+			work: completed(ptr.To[int64](90), func(w *workv1.ManifestWork) {
+				w.CreationTimestamp = metav1.NewTime(done.Add(time.Hour))
+			}), due: done.Add(time.Hour + 90*time.Second),
+		},
 		"a time of zero means at once":    {work: completed(ptr.To[int64](0)), due: done},
 		"a time below zero means at once": {work: completed(ptr.To[int64](-5)), due: done},
 		"a work without a time stays":     {work: completed(nil)},
