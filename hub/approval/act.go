@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -54,7 +56,7 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) result {
 	if p.step == stepApprove || p.step == stepReview || p.step == stepSign || p.step == stepVouch {
 		var err error
 		if f.csr, err = r.inFull(ctx, f.csr); err == nil && f.addon != nil && f.addon.ours {
-			err = r.stillAccepted(ctx, f.addon.cluster)
+			err = cmp.Or(r.stillAccepted(ctx, f.addon.cluster), r.stillThere(ctx, f.addon.addon))
 		}
 		if err != nil {
 			return result{verdict: p.verdict, err: err}
@@ -105,6 +107,15 @@ func (r *Reconciler) stillAccepted(ctx context.Context, judged *clusterv1.Manage
 			errors.New("the hub does not accept the cluster any more"))
 	}
 	return nil
+}
+
+// stillThere returns an error unless the add-on of a request exists now: the cache may be from before its deletion.
+func (r *Reconciler) stillThere(ctx context.Context, judged *addonv1beta1.ManagedClusterAddOn) error {
+	live, err := r.AddOns.GetAddOnFrom(ctx, r.Live, client.ObjectKeyFromObject(judged))
+	if reconcile.ObjectGone(err) || (err == nil && live.UID != judged.UID) {
+		return reconcile.Behind(addonv1beta1.GroupName, "managedclusteraddons", judged.Name)
+	}
+	return err
 }
 
 // review creates an access review for the renewal and approves the request if it is allowed.

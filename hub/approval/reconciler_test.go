@@ -211,6 +211,36 @@ func TestARequestOfADeniedClusterIsNotApprovedFromACacheThatIsBehind(t *testing.
 	}
 }
 
+// An add-on that was deleted, or created again, while the hub manager looked at an API server that is behind.
+//
+// Shows: invariants/lies-approve-nothing
+func TestARequestOfAnAddOnThatOnlyTheCacheHasIsNotApproved(t *testing.T) {
+	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "hello", UID: "now"}}
+	earlier := addOn.DeepCopy()
+	earlier.UID = "earlier"
+	for sentence, tc := range map[string]struct {
+		live     []client.Object
+		approved bool
+	}{
+		"it is there":     {[]client.Object{addOn}, true},
+		"it is gone":      {nil, false},
+		"it is a new one": {[]client.Object{earlier}, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			csr := addonRequest(t, kube(), csrs.ClusterUser("c1", "a"))
+			r, _ := newReconciler(t, csr, accepted(), addOn.DeepCopy())
+			server, _ := newReconciler(t, append(tc.live, csr.DeepCopy(), accepted())...)
+			var same certificatesv1.CertificateSigningRequest
+			require.NoError(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(csr), &same))
+			r.Live, r.Agents, r.Configurer = server.Live, approving{}, unconfigured{}
+			_, err := r.Reconcile(t.Context(), requestOf(csr))
+			require.NoError(t, err)
+			require.NoError(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(csr), &same))
+			assert.Equal(t, tc.approved, stageOf(&same) != stageOpen)
+		})
+	}
+}
+
 func TestAnApprovalChangesNoObjectOfTheCache(t *testing.T) {
 	csr := requestFor(t, csrs.ForCluster("c1", "a"), bootstrap)
 	r, w := newReconciler(t, csr)

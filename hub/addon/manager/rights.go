@@ -184,7 +184,7 @@ func sortedKeys(m map[string][]string) []string {
 func (r *rights) clusterRules() []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{
 		rule([]string{addonv1beta1.GroupName}, []string{"managedclusteraddons"}, []string{"list", "watch"}),
-		// One that is being deleted is read before its hooks are created.
+		// One is read before its hooks are created, its works are deleted, or its certificate is approved.
 		rule([]string{addonv1beta1.GroupName}, []string{"managedclusteraddons"}, []string{"get"}, r.addOns...),
 		// Finalizers, and the status.
 		rule([]string{addonv1beta1.GroupName}, []string{"managedclusteraddons", "managedclusteraddons/status"},
