@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -41,6 +42,25 @@ func TestEveryPolicyFailsClosedAndIsBoundEverywhere(t *testing.T) {
 		assert.NotEmpty(t, policies)
 		assert.ElementsMatch(t, policies, bound)
 	}
+}
+
+// The API server evaluates all match conditions of a policy, whatever the first one says. With 10,000 clusters, and so as
+// many ClusterRoleBindings, the question for one right took it milliseconds in each write of a cluster or a work.
+func TestAPolicyThatAsksForARightHasOneMatchCondition(t *testing.T) {
+	asks := 0
+	for _, u := range hubObjects(t, append(manifests.Policies(), manifests.WorksWithoutExecutor()...)) {
+		if u.GetKind() != "ValidatingAdmissionPolicy" {
+			continue
+		}
+		policy := typed[admissionregistrationv1.ValidatingAdmissionPolicy](t, u)
+		for _, c := range policy.Spec.MatchConditions {
+			if strings.Contains(c.Expression, "authorizer") {
+				asks++
+				assert.Len(t, policy.Spec.MatchConditions, 1, policy.Name)
+			}
+		}
+	}
+	assert.Positive(t, asks)
 }
 
 func TestTheHubManagerMayReadExactlyThePoliciesThatAreShipped(t *testing.T) {
