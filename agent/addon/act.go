@@ -208,7 +208,9 @@ func isNamespaceMissing(err error) bool {
 // served, and once the API server has shown that the plan is about the present add-on.
 func (r *Reconciler) remove(ctx context.Context, f facts, p plan, results []result) error {
 	agent := types.NamespacedName{Namespace: r.Namespace, Name: r.SecretName}
-	unwanted := slices.DeleteFunc(slices.Clone(f.secrets), func(s ownedSecret) bool { return !obsolete(s, agent, p, results) })
+	unwanted := slices.DeleteFunc(slices.Clone(f.secrets), func(s ownedSecret) bool {
+		return !obsolete(s, agent, p, results)
+	})
 	if len(unwanted) == 0 {
 		return nil
 	}
@@ -255,7 +257,8 @@ func (r *Reconciler) confirm(ctx context.Context, f facts, p plan) error {
 func sameSecrets(a, b plan) bool {
 	return a.remove == b.remove && a.place == b.place && a.waits == b.waits && len(a.refused) == len(b.refused) &&
 		slices.EqualFunc(a.serve, b.serve, func(a, b registration) bool {
-			return a.secret == b.secret && equality.Semantic.DeepEqual(a.request, b.request) && (a.account == nil) == (b.account == nil)
+			return a.secret == b.secret && (a.account == nil) == (b.account == nil) &&
+				equality.Semantic.DeepEqual(a.request, b.request)
 		})
 }
 

@@ -20,8 +20,8 @@ type credential struct {
 	pair csr.Pair
 	// token is the token; unused for a registration that gets a certificate.
 	token []byte
-	// issuedAt is the time at which the agent got the token, by the clock of the hub as far as the agent knew it; zero when
-	// it is unknown.
+	// issuedAt is the time at which the agent got the token, by the clock of the hub as far as the agent knew it; zero
+	// when it is unknown.
 	issuedAt time.Time
 }
 

@@ -21,7 +21,7 @@ type tokenState struct {
 	verdict token.Verdict
 	// rotateAt is the time at which the token is replaced, by our clock.
 	rotateAt time.Time
-	// issuedAt is when the agent got the token, by the clock of the hub as far as the agent knew it; zero when it is unknown.
+	// issuedAt is that of the credential, unless it cannot be.
 	issuedAt time.Time
 }
 
@@ -137,10 +137,10 @@ const clockSlack = time.Minute
 // judgeToken judges a token. If the UID of the present ServiceAccount is unknown, the UID in the token counts: unknown
 // is not a reason to give up a credential.
 //
-// The times in a token are by the clock of the hub, and so is the time at which it is judged. Where the agent cannot know
-// the time at the hub, the time at which it got the token gives the difference of the clocks, so a wrong clock neither
-// lets a token expire nor requests one after the other. A token from the future shows that the clock was set back since;
-// then the difference is forgotten.
+// The times in a token are by the clock of the hub, and so is the time at which it is judged. Where the agent cannot
+// know the time at the hub, the time at which it got the token gives the difference of the clocks, so a wrong clock
+// neither lets a token expire nor requests one after the other. A token from the future shows that the clock was set
+// back since; then the difference is forgotten.
 func judgeToken(c credential, f facts, reg registration) tokenState {
 	claims, err := token.Parse(c.token)
 	if err != nil {

@@ -68,7 +68,9 @@ func TestAServiceAccountIsRemovedOnlyForWhatTheAPIServerHas(t *testing.T) {
 					b = b.WithObjects(object)
 				}
 				for _, object := range objects {
-					b = b.WithObjects(object.DeepCopyObject().(client.Object))
+					copied, isObject := object.DeepCopyObject().(client.Object)
+					require.True(t, isObject)
+					b = b.WithObjects(copied)
 				}
 				return b.Build()
 			}

@@ -43,8 +43,8 @@ func Get[T client.Object](
 	return into, nil
 }
 
-// GetListed reads one object by a list, for programs that may list a kind and get none of it; nil when it does not exist.
-// list is an empty list of the kind.
+// GetListed reads one object by a list, for programs that may list a kind and get none of it; nil when it does not
+// exist. list is an empty list of the kind.
 func GetListed[T client.Object](
 	ctx context.Context, from client.Reader, key types.NamespacedName, list client.ObjectList,
 ) (T, error) {

@@ -339,8 +339,8 @@ func (j *judge) request(kind watch.EventType, o *certificatesv1.CertificateSigni
 
 func isApproved(o *certificatesv1.CertificateSigningRequest) bool { return !approvedAt(o).IsZero() }
 
-// approvedAt returns when a request was approved, and zero if it was not. Its certificate counts from then on: it may be
-// seen much later, and what it says itself is minutes before, for the sake of clocks.
+// approvedAt returns when a request was approved, and zero if it was not. Its certificate counts from then on: it may
+// be seen much later, and what it says itself is minutes before, for the sake of clocks.
 func approvedAt(o *certificatesv1.CertificateSigningRequest) time.Time {
 	for _, condition := range o.Status.Conditions {
 		if condition.Type == certificatesv1.CertificateApproved {

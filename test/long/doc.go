@@ -6,7 +6,7 @@
 //
 // Then each life of a program is judged (judge.go, which is pure): after a warm-up, the medians of the first and of the
 // last quarter of its samples are compared, figure by figure. A life that is too short says nothing, so those of a
-// program that is killed again and again are judged as if they were one, by percentile 90: how young they are is not what
-// is judged. What may grow is a share, and a constant for each figure, since the number of objects is never the same. One
-// table (table.go) has what the children said and all figures.
+// program that is killed again and again are judged as if they were one, by percentile 90: how young they are is not
+// what is judged. What may grow is a share, and a constant for each figure, since the number of objects is never the
+// same. One table (table.go) has what the children said and all figures.
 package long

@@ -24,8 +24,8 @@ func DefaultLimits() Limits {
 	return Limits{WarmUp: 5 * time.Minute, Life: 10 * time.Minute, Growth: 0.1}
 }
 
-// rank is which value stands for those of a figure in a quarter: one below which a share of them is, if there are so many
-// at least.
+// rank is which value stands for those of a figure in a quarter: one below which a share of them is, if there are so
+// many at least.
 type rank struct {
 	share float64
 	least int

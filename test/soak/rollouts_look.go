@@ -166,11 +166,12 @@ func runs(ctx context.Context, cluster *fleet.Cluster, version string) error {
 
 // watchWorks lets the judge see the works of the add-on until ctx ends.
 func (r *rollouts) watchWorks(ctx context.Context) {
-	fleet.Follow(ctx, r.fleet.HubClient, &workv1.ManifestWorkList{}, func(kind watch.EventType, work *workv1.ManifestWork) {
+	judge := func(kind watch.EventType, work *workv1.ManifestWork) {
 		if kind != watch.Deleted && work.Labels[names.LabelAddonName] == rollingAddon {
 			r.judge(ctx, work.Namespace, versionIn(work))
 		}
-	})
+	}
+	fleet.Follow(ctx, r.fleet.HubClient, &workv1.ManifestWorkList{}, judge)
 }
 
 // judge judges that the work of a cluster has a version: when it gets one, the clusters that got it before must run it.

@@ -32,7 +32,7 @@ func run() error {
 	play := flag.String("programs", "", "programs to play, separated by commas; empty means those that each bug names")
 	all := flag.Bool("all", false, "play further programs after one noticed the bug")
 	kept := flag.String("json", "docs/bugs.json", "file with the outcomes; those of bugs that are not played stay")
-	page := flag.String("write", "docs/bugs.md", "file that receives the page with all outcomes of the JSON file; empty for none")
+	page := flag.String("write", "docs/bugs.md", "file that receives the page with all outcomes; empty for none")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
