@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/csr"
-	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/internal/token"
 )
@@ -238,15 +237,12 @@ func (r *Reconciler) confirm(ctx context.Context, f facts, p plan) error {
 	if f.addon == nil {
 		return nil
 	}
-	wire := r.addons.WatchedAddOn()
-	if err := r.Hub.GetAPIReader().Get(ctx, types.NamespacedName{Namespace: f.cluster, Name: f.name}, wire); err != nil {
+	live, err := r.addons.GetAddOnFrom(ctx, r.Hub.GetAPIReader(), client.ObjectKeyFromObject(f.addon))
+	if err != nil {
 		return err
 	}
 	now := f
-	var err error
-	if now.addon, err = addonapi.AddOn(wire); err != nil {
-		return err
-	}
+	now.addon = live
 	if !sameSecrets(p, decide(now)) {
 		return reconcile.Behind(addonv1beta1.GroupName, "managedclusteraddons", f.name)
 	}

@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -25,7 +24,6 @@ import (
 // Shows: registration/removed-when-confirmed
 func TestASecretIsRemovedOnlyForWhatTheAPIServerHas(t *testing.T) {
 	scheme := runtime.NewScheme()
-	require.NoError(t, addonv1alpha1.Install(scheme))
 	require.NoError(t, addonv1beta1.Install(scheme))
 	applied := metav1.Condition{
 		Type: addonv1beta1.ManagedClusterAddOnRegistrationApplied, Status: metav1.ConditionTrue, Reason: "X",

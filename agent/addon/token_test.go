@@ -347,11 +347,11 @@ func TestATokenIsReplacedInTimeAlsoWhenOurClockIsSetRight(t *testing.T) {
 		wrong  time.Duration // by how much our clock was ahead when the token came
 		silent bool          // whether the hub does not say what its time is
 	}{
-		"it was three days ahead":                   {wrong: 72 * time.Hour},
-		"it was three days behind":                  {wrong: -72 * time.Hour},
-		"it was an hour ahead":                      {wrong: time.Hour},
-		"it was three days ahead, and nobody knew":  {wrong: 72 * time.Hour, silent: true},
-		"it was three days behind, and nobody knew": {wrong: -72 * time.Hour, silent: true},
+		"it was three days ahead":                                     {wrong: 72 * time.Hour},
+		"it was three days behind":                                    {wrong: -72 * time.Hour},
+		"it was an hour ahead":                                        {wrong: time.Hour},
+		"it was three days ahead, and the hub does not say its time":  {wrong: 72 * time.Hour, silent: true},
+		"it was three days behind, and the hub does not say its time": {wrong: -72 * time.Hour, silent: true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			hub := noon

@@ -1,7 +1,6 @@
 package approval
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +55,7 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) result {
 	if p.step == stepApprove || p.step == stepReview || p.step == stepSign || p.step == stepVouch {
 		var err error
 		if f.csr, err = r.inFull(ctx, f.csr); err == nil && f.addon != nil && f.addon.ours {
-			err = cmp.Or(r.stillAccepted(ctx, f.addon.cluster), r.stillThere(ctx, f.addon.addon))
+			err = r.stillAsked(ctx, f.addon)
 		}
 		if err != nil {
 			return result{verdict: p.verdict, err: err}
@@ -109,13 +108,20 @@ func (r *Reconciler) stillAccepted(ctx context.Context, judged *clusterv1.Manage
 	return nil
 }
 
+// stillAsked returns an error unless the cluster of an add-on is accepted and the add-on exists now.
+func (r *Reconciler) stillAsked(ctx context.Context, of *addonFacts) error {
+	if err := r.stillAccepted(ctx, of.cluster); err != nil {
+		return err
+	}
+	return r.stillThere(ctx, of.addon)
+}
+
 // stillThere returns an error unless the add-on of a request exists now: the cache may be from before its deletion.
 func (r *Reconciler) stillThere(ctx context.Context, judged *addonv1beta1.ManagedClusterAddOn) error {
-	live, err := r.AddOns.GetAddOnFrom(ctx, r.Live, client.ObjectKeyFromObject(judged))
-	if reconcile.ObjectGone(err) || (err == nil && live.UID != judged.UID) {
-		return reconcile.Behind(addonv1beta1.GroupName, "managedclusteraddons", judged.Name)
+	if live, err := r.AddOns.SameAddOn(ctx, r.Live, judged); err != nil || live != nil {
+		return err
 	}
-	return err
+	return reconcile.Behind(addonv1beta1.GroupName, "managedclusteraddons", judged.Name)
 }
 
 // review creates an access review for the renewal and approves the request if it is allowed.

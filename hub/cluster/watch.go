@@ -194,7 +194,7 @@ func onlyRenewed(older, newer *coordinationv1.Lease) bool {
 }
 
 // addonChanges passes add-ons that are created or deleted, get their first condition or change their health, and those
-// of which somebody replaced that their agent is silent by another reason of Unknown.
+// of which another client replaced that their agent is silent by another reason of Unknown.
 func addonChanges() predicate.Predicate {
 	deleting := reconcile.DeletionStarted()
 	return predicate.Or[client.Object](deleting, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {

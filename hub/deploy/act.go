@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/hub/deploy/works"
-	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -79,7 +78,7 @@ func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (bool, error) {
 	back := f.configuration.Choice.Held != "" && (again || changesConfigs(p))
 	removes := removesManifests(p)
 	if again || back || removes {
-		live, err := r.liveAddOn(ctx, f.addOn)
+		live, err := r.AddOns.SameAddOn(ctx, r.Live, f.addOn)
 		if err != nil || live == nil || (again && live.DeletionTimestamp != nil) {
 			return err == nil, err
 		}
@@ -139,17 +138,6 @@ func changesConfigs(p plan) bool {
 	return slices.ContainsFunc(p.works, func(s workStep) bool {
 		return s.Verb == reconcile.Patch && of(s.Before) != of(s.After)
 	})
-}
-
-// liveAddOn reads an add-on without the cache; nil when it is gone, whether or not another one has its name.
-func (r *Reconciler) liveAddOn(
-	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
-) (*addonv1beta1.ManagedClusterAddOn, error) {
-	live, err := reconcile.Get(ctx, r.Live, client.ObjectKeyFromObject(addOn), r.AddOns.WatchedAddOn())
-	if err != nil || live == nil || live.GetUID() != addOn.UID {
-		return nil, err
-	}
-	return addonapi.AddOn(live)
 }
 
 // creates reports whether a step creates an object.

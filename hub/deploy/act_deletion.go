@@ -63,7 +63,7 @@ func (r *Reconciler) deletionStale(ctx context.Context, f deletionFacts, p delet
 	if !creates(p.works) {
 		return false, nil
 	}
-	live, err := r.liveAddOn(ctx, f.addOn)
+	live, err := r.AddOns.SameAddOn(ctx, r.Live, f.addOn)
 	if err != nil || live == nil {
 		return err == nil, err
 	}

@@ -124,6 +124,18 @@ func (c Client) GetAddOnFrom(
 	return AddOn(wire)
 }
 
+// SameAddOn reads an add-on again, with a reader without a cache; nil when it is gone, whether or not another one has
+// its name.
+func (c Client) SameAddOn(
+	ctx context.Context, reader client.Reader, addOn *addonv1beta1.ManagedClusterAddOn,
+) (*addonv1beta1.ManagedClusterAddOn, error) {
+	live, err := c.GetAddOnFrom(ctx, reader, client.ObjectKeyFromObject(addOn))
+	if reconcile.ObjectGone(err) || (err == nil && live.UID != addOn.UID) {
+		return nil, nil //nolint:nilnil // absent is an answer
+	}
+	return live, err
+}
+
 // ListAddOns lists ManagedClusterAddOns.
 func (c Client) ListAddOns(
 	ctx context.Context, opts ...client.ListOption,
