@@ -11,7 +11,7 @@
 //  5. cache.go selects the objects that the cache holds. No Secret is ever cached.
 //  6. The reconcilers are registered (reconcilers.go), the webhook (webhook.go), and what keeps the conversion in the
 //     definitions (crds.go). The hub manager itself does not need the webhook, and works without it; but it is not
-//     ready until the API server converts add-ons without a loss (ready.go, docs/adr/0028-conversion.md).
+//     ready until the API server converts add-ons without a loss (ready.go, docs/adr/0004).
 //
 // Run can be called again in the same process after it returned; it keeps nothing outside of what it builds.
 package hub

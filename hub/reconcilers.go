@@ -154,8 +154,8 @@ func newWorksClient(mgr ctrl.Manager) (client.WithWatch, error) {
 }
 
 // newAddOnsClient returns a client without a cache that impersonates the account of add-ons, whose only rights are
-// those that administrators granted for add-ons (docs/adr/0024-consent.md). The API server adds the groups of a
-// ServiceAccount.
+// those that administrators granted for add-ons (docs/adr/0013-trust-on-the-hub.md). The API server adds the groups of
+// a ServiceAccount.
 func newAddOnsClient(mgr ctrl.Manager, namespace string) (client.Client, error) {
 	cfg := rest.CopyConfig(mgr.GetConfig())
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: addOnsUser(namespace)}

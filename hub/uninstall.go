@@ -256,7 +256,7 @@ func (u *uninstaller) converts(conversion *apiextensionsv1.CustomResourceConvers
 
 // releaseDecisions withdraws the promise of our writer that clusters never move between the decision slices of a
 // Placement, which another writer may not keep. The annotation still shows that they were ours
-// (docs/adr/0029-set-bindings.md).
+// (docs/adr/0018-placement.md).
 func (u *uninstaller) releaseDecisions(ctx context.Context) error {
 	decisions := &metav1.PartialObjectMetadataList{}
 	decisions.SetGroupVersionKind(schema.GroupVersionKind{

@@ -46,7 +46,7 @@ type Reconciler struct {
 	// Claims selects the claims that are reported.
 	Claims ClaimRules
 	// Period is the longest time between two passes; zero means no limit. It is a safety net: a pass in which nothing
-	// changed reads caches and sends nothing, and probes do not depend on the period (docs/adr/0010).
+	// changed reads caches and sends nothing, and probes do not depend on the period (docs/adr/0006).
 	Period time.Duration
 	// Health probes the API server of the spoke.
 	Health *Health

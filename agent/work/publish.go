@@ -280,7 +280,7 @@ func (r *Reconciler) deliver(
 }
 
 // send writes a status to the hub. A large one is a patch of what changed, of which the hub answers with the metadata
-// alone: all that costs a slow link more than the hub (docs/adr/0022).
+// alone: all that costs a slow link more than the hub (docs/adr/0008).
 func (r *Reconciler) send(ctx context.Context, before, after *workv1.ManifestWork) error {
 	patch, err := status.Patch(before, &after.Status)
 	switch {

@@ -39,7 +39,7 @@ func pagesOfOthers(name string, at time.Time, before *fleet.Decisions, pages ...
 	return fleet.NewDecisions(key, p, all, false, at, before)
 }
 
-// ADR 0083: a cluster that another scheduler moves from one page of a Placement to the next is in none for a moment. It
+// ADR 0020: a cluster that another scheduler moves from one page of a Placement to the next is in none for a moment. It
 // keeps its configuration meanwhile: "A cluster that another placement controller moves from one placement of an add-on
 // to an earlier one gets the configuration of that one five minutes later". c is in the first page of "high", and moves
 // to the second one; "low", an earlier placement, selects all clusters.

@@ -14,5 +14,5 @@
 // convert; ours is also checked in process, so a hub without changes costs no request.
 //
 // A writer that reverts spec.conversion is overruled at once the first time, and with growing pauses when it repeats
-// that; an Event names the field manager (docs/adr/0028-conversion.md).
+// that; an Event names the field manager (docs/adr/0004-versions-of-the-add-on-api.md).
 package definition

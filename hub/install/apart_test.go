@@ -162,8 +162,8 @@ func TestAPlacementThatIsCreatedAgainBeforeItsBindingLosesNoAddOn(t *testing.T) 
 	assert.Empty(t, h.removed, "the Placement has not decided yet")
 }
 
-// Clusters stay selected without a binding, as an earlier version selected them without asking (ADR 0029). One is silent,
-// so that it is dropped for its taint.
+// Clusters stay selected without a binding, as an earlier version selected them without asking (ADR 0018). One is
+// silent, so that it is dropped for its taint.
 func TestAGrandfatheredClusterThatIsSilentKeepsItsAddOn(t *testing.T) {
 	h := newPagesHub(t, true, 0, func(*clusterv1beta1.Placement) {})
 	h.unbinds()
@@ -274,7 +274,7 @@ func TestAPlacementOfAnotherUserThatIsWrittenAllTheTimeHoldsUpNothing(t *testing
 	assert.Equal(t, []string{"c1"}, h.removed, "the other Placement cannot select it")
 }
 
-// ADR 0081: just before each add-on is deleted, this process asks itself again. An administrator deleted the binding by
+// ADR 0019: just before each add-on is deleted, this process asks itself again. An administrator deleted the binding by
 // mistake, and creates it again while add-ons are being removed. The watch has told our placement.
 func TestARemovalEndsWhenTheBindingIsCreatedAgain(t *testing.T) {
 	h := newPagesHub(t, true, 0, func(*clusterv1beta1.Placement) {})

@@ -305,7 +305,7 @@ func TestWithoutTheRightToReadDefinitions(t *testing.T) {
 }
 
 // The agent of c2 says that its cluster is available and that it is not, in turns, so that the page of c2 is written all
-// the time. "Changes of other clusters hold up nothing" (ADR 0078).
+// the time. "Changes of other clusters hold up nothing" (ADR 0019).
 func TestAClusterThatComesAndGoesKeepsNoAddOnOnAnother(t *testing.T) {
 	h := newPagesHub(t, true, 0, func(*clusterv1beta1.Placement) {})
 	h.dropped("c1")

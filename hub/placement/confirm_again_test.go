@@ -99,7 +99,7 @@ func TestClustersWithoutABindingStayWhenTheAnnotationIsOnlyInTheCache(t *testing
 	assert.Contains(t, union(pagesOf(t, hub)), "c0001", "no user lets it go")
 }
 
-// The ClusterRole is of the version before ADR 0078, which may not get Placements. One cluster loses its label, and
+// The ClusterRole is of the version before ADR 0019, which may not get Placements. One cluster loses its label, and
 // another one joins.
 func TestAPlacementIsDecidedWithTheRightsOfAnEarlierVersion(t *testing.T) {
 	for sentence, counted := range map[string]bool{"all clusters": false, "a number of clusters": true} {

@@ -53,7 +53,7 @@ func (in interest) refersTo(set string) bool { return slices.Contains(in.binding
 // verdict is what the selectors of a Placement say about a cluster. Verdicts can be compared.
 type verdict struct {
 	// inSets reports whether the cluster is in a bound set; unbound reports whether it is not, and stays selected
-	// nevertheless (docs/adr/0029-set-bindings.md).
+	// nevertheless (docs/adr/0018-placement.md).
 	inSets, unbound bool
 	outcome
 }

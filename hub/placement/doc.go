@@ -5,8 +5,8 @@
 //     stay selected as long as they are eligible; new ones are selected in the order of their names.
 //   - ManagedClusterSetBindings: a Placement selects from the cluster sets that are bound to its namespace, narrowed by
 //     spec.clusterSets. The sets default and global exist even without an object. Clusters that an earlier
-//     version selected without bindings stay selected until an administrator decides (docs/adr/0029-set-bindings.md).
-//   - decision groups (docs/adr/0042-decision-groups.md).
+//     version selected without bindings stay selected until an administrator decides (docs/adr/0018-placement.md).
+//   - decision groups (docs/adr/0018-placement.md).
 //   - the rest (prioritizers, spread, sorting by score) is refused with the name of the field in condition
 //     PlacementMisconfigured, and existing decisions stay, but for clusters that leave the sets (decide_frozen.go).
 //

@@ -12,7 +12,7 @@ import (
 	"github.com/spokelet/spokelet/internal/decode"
 )
 
-// The fourth way to keep a cluster that an administrator moved to another user (ADR 0089 has three): a user writes
+// The fourth way to keep a cluster that an administrator moved to another user (ADR 0019 has three): a user writes
 // numberOfClusters: 99999999999, which the API server takes and Go does not (test/integration/undecodable).
 func TestAPlacementThatCannotBeDecodedKeepsNoClusterThatLeaves(t *testing.T) {
 	hub, r, key := boundHub(t, interceptor.Funcs{})

@@ -23,7 +23,7 @@ import (
 
 // A Placement selects two of three clusters by a claim, such as a version of Kubernetes. The clusters are upgraded, and
 // a user edits the Placement. The cache shows that edit, but not yet the claim of c0001. The page must not drop it for
-// that (ADR 0081): c0002 would take its place, and keep it.
+// that (ADR 0019): c0002 would take its place, and keep it.
 func TestAPageDropsNoClusterByAClaimThatOnlyTheCacheHas(t *testing.T) {
 	for _, by := range []string{"a label (control)", "a claim"} {
 		t.Run(by, func(t *testing.T) {

@@ -4,7 +4,7 @@
 // It does so with the code of the hub manager and not with a copy of it. The files become the objects of a hub in
 // memory (objects.go), and install, configure, template and deploy look at that hub and decide as they do in their
 // passes; only their writes are left out. Therefore this package knows several reconcilers, as a composition root does
-// (docs/adr/0060-render.md).
+// (docs/adr/0024-authors.md).
 //
 //   - command.go is the subcommand "render" of a program: its flags, and the files that they name.
 //   - read.go takes the files apart, and schema.go checks each object of an API of OCM against its definition, as the

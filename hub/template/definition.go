@@ -115,7 +115,7 @@ func ReadConfig(u *unstructured.Unstructured) (*addonv1beta1.AddOnDeploymentConf
 	return config, nil
 }
 
-// health returns the health probe of the agent (docs/adr/0006-template-health.md).
+// health returns the health probe of the agent (docs/adr/0021-works-of-an-add-on.md).
 func (t *Template) health() (addon.HealthProbe, error) {
 	switch t.probe {
 	case "":

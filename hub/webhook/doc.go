@@ -25,7 +25,7 @@
 //
 // Who may accept a cluster, move it, or choose an executor is not asked here. The policies in manifests/hub/policies do
 // that, inside the API server, so that it holds without a certificate and without a running hub manager
-// (docs/adr/0025-policies-guard-clusters.md).
+// (docs/adr/0014-policies.md).
 //
 // As nothing can be written that the webhook must see while it is away, it asks to see as little as possible:
 // MatchConditions leave out the hub manager itself, the status, and every change of something else.

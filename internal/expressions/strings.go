@@ -11,7 +11,7 @@ import (
 )
 
 // stringFunctions declares the extension of CEL for strings, with the functions and the meaning of its specification.
-// ADR 0032 has the reasons why it is not the package of cel-go: the results of that one have no limit.
+// ADR 0001 has the reasons why it is not the package of cel-go: the results of that one have no limit.
 func stringFunctions() []cel.EnvOption {
 	text, number, texts := cel.StringType, cel.IntType, cel.ListType(cel.StringType)
 	member := func(name, id string, result *cel.Type, body func([]ref.Val) ref.Val, args ...*cel.Type) cel.EnvOption {

@@ -101,7 +101,7 @@ const (
 	AnnotationDecisionGroupSize = "placement.spokelet.io/clusters-per-decision-group"
 	// AnnotationSetBindings with value SetBindingsHonoured on a PlacementDecision says that its clusters were selected
 	// from the ManagedClusterSets that are bound to the namespace; on a Placement, a person says by it that only those
-	// count. It is Spokelet's own addition, see docs/adr/0029-set-bindings.md.
+	// count. It is Spokelet's own addition, see docs/adr/0018-placement.md.
 	AnnotationSetBindings = "placement.spokelet.io/set-bindings"
 	// SetBindingsHonoured is the value of AnnotationSetBindings.
 	SetBindingsHonoured = "honoured"
@@ -121,21 +121,21 @@ const (
 
 	// AnnotationDeniedOn on the namespace of a cluster says since when the hub knows that the cluster is denied, RFC 3339,
 	// so that a ManagedCluster that is deleted and created again is not new. It is taken off when the cluster is accepted.
-	// Agents cannot write the namespace. It is Spokelet's own addition, see docs/adr/0067-tenants.md.
+	// Agents cannot write the namespace. It is Spokelet's own addition, see docs/adr/0015-tenants-and-hosting.md.
 	AnnotationDeniedOn = "cluster.spokelet.io/denied-on"
 
 	// AnnotationHealthProbe on an AddOnTemplate chooses how the health of its add-on is decided: "Lease" means that the
 	// add-on agent renews a Lease; absent means that its Deployments and DaemonSets are looked at. It is Spokelet's
-	// own addition, see docs/adr/0006-template-health.md.
+	// own addition, see docs/adr/0021-works-of-an-add-on.md.
 	AnnotationHealthProbe = "addon.spokelet.io/health-probe"
 	// AnnotationDecorate on a workload in an AddOnTemplate chooses whether its pods get the variables, credentials and
 	// settings of the add-on: "true" or "false". Absent means the rule of the kind. It is Spokelet's own addition, see
-	// docs/adr/0046-templates-compiled.md.
+	// docs/adr/0022-templates.md.
 	AnnotationDecorate = "addon.spokelet.io/decorate"
 )
 
-// Consent of an administrator of the hub to what the author of an add-on asks for (docs/adr/0024-consent.md). They are
-// Spokelet's own addition.
+// Consent of an administrator of the hub to what the author of an add-on asks for (docs/adr/0013-trust-on-the-hub.md). They
+// are Spokelet's own addition.
 const (
 	// LabelConfigRevision with value "true" marks a ControllerRevision that keeps the content of a configuration of an
 	// add-on. It is Spokelet's own addition.
@@ -193,7 +193,7 @@ const (
 	SecretWebhook = "spokelet-hub-webhook-self-signed"
 	// ServiceAccountAddons is the identity in NamespaceHub in whose name the hub manager binds the roles of add-ons and
 	// reads the Secrets of their CAs: the one that OCM's developer guide tells users to grant further rights to. It holds
-	// nothing but those grants, so what it may not bind, nobody consented to (docs/adr/0024-consent.md).
+	// nothing but those grants, so what it may not bind, nobody consented to (docs/adr/0013-trust-on-the-hub.md).
 	ServiceAccountAddons = "addon-manager-controller-sa"
 	// NamespaceBootstrap is where the bootstrap service account lives on the hub.
 	NamespaceBootstrap = "open-cluster-management"

@@ -54,7 +54,7 @@ func PatchStatus(ctx context.Context, c client.Client, before, after client.Obje
 }
 
 // PutStatus replaces the status of an object, guarded by UID and resourceVersion; the API server ignores the rest of
-// the object. It costs the API server less than PatchStatus (docs/adr/0022), and it is for a status that has one
+// the object. It costs the API server less than PatchStatus (docs/adr/0008), and it is for a status that has one
 // writer only: a field that our types do not have is lost. A conflict comes back as the API error, and object receives
 // the answer of the server.
 func PutStatus(ctx context.Context, c client.Client, object client.Object) error {

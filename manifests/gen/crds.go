@@ -63,7 +63,7 @@ func moduleDir(ctx context.Context) (string, error) {
 const templates = "hub/addontemplates.yaml"
 
 // withBeta returns the definition of AddOnTemplates with version v1beta1 besides v1alpha1: the same fields, served and
-// not stored (docs/adr/0055-templates-in-two-versions.md). The rest stays as it is, byte for byte.
+// not stored (docs/adr/0004-versions-of-the-add-on-api.md). The rest stays as it is, byte for byte.
 func withBeta(raw []byte) ([]byte, error) {
 	const list, end, name, stored = "  versions:\n", "status:\n", "    name: v1alpha1\n", "    storage: true\n"
 	before, rest, found := bytes.Cut(raw, []byte(list))

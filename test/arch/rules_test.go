@@ -53,7 +53,7 @@ var importRules = []rule{
 		only: append([]string{"internal/..."}, libraries...),
 	},
 	{
-		// It asks the reconcilers themselves, so that no second implementation can differ (docs/adr/0060).
+		// It asks the reconcilers themselves, so that no second implementation can differ (docs/adr/0024).
 		name: "the rendering from files is a composition root of what decides about the works of an add-on",
 		from: []string{"hub/render"}, only: append([]string{
 			"internal/...", "manifests", "hub/configure", "hub/deploy", "hub/deploy/works", "hub/install", "hub/template",

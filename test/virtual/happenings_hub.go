@@ -292,7 +292,7 @@ func (p *play) expectUninstalled(o one) {
 // cluster that is away keeps it only where the Placement does not tolerate that.
 func (p *play) expectOfManager(o one, look func()) {
 	calm := func() bool {
-		// One that says far too much cannot be judged by the expression of a hooked add-on (ADR 0087).
+		// One that says far too much cannot be judged by the expression of a hooked add-on (ADR 0019).
 		minds := kindOf(o.addOn) == grouped || isHooked(o.addOn)
 		return p.judge.isCalm("") && !p.isWithdrawn(o.addOn) && (!minds || p.judge.isCalm(o.cluster))
 	}

@@ -9,8 +9,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// A change of RBAC costs reviews of the objects that it may concern and no others. The figures of docs/adr/0033 are for
-// a fleet of 200 works with 10 objects each.
+// A change of RBAC costs reviews of the objects that it may concern and no others. The figure in docs/adr/0009 is for
+// 200 works with 10 objects each.
 func TestWhatAChangeOfRBACCosts(t *testing.T) {
 	const works, objects = 200, 10
 	api := &fakeReviews{allowed: allow(VerbsOwn)}

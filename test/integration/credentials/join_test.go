@@ -48,7 +48,7 @@ func TestAClusterJoins(t *testing.T) {
 	stop()
 	assert.Empty(t, secret.Labels)
 	assert.Equal(t, []string{names.AnnotationIssuedAt}, slices.Collect(maps.Keys(secret.Annotations)),
-		"nothing but our own note of when it was issued (docs/adr/0013)")
+		"nothing but our own note of when it was issued (docs/adr/0005)")
 	assert.Equal(t, m.name, string(secret.Data["cluster-name"]))
 	assert.Equal(t, "a1", string(secret.Data["agent-name"]))
 	assert.True(t, m.server.Describes(secret.Data["kubeconfig"]))
