@@ -34,20 +34,20 @@ func CheckServes(secret *corev1.Secret, use Use) error {
 	signers, named := secret.Annotations[names.AnnotationSigners]
 	switch {
 	case named && !slices.Contains(listed(signers), use.Signer):
-		return fmt.Errorf("CA Secret %s serves the signers %s, and not %s: whoever owns it can change that by: %s", where,
+		return fmt.Errorf("CA Secret %s serves the signers %s, and not %s: its owner can change that by: %s", where,
 			quote(signers), quote(use.Signer), annotate(names.AnnotationSigners, "SIGNER,..."))
 	case !named && use.Unmarked && use.Home != secret.Namespace && len(use.Rivals) > 0:
-		return fmt.Errorf("CA Secret %s does not say whom it serves, and is named by %s, too: whoever owns it can say so "+
+		return fmt.Errorf("CA Secret %s does not say whom it serves, and is named by %s, too: its owner can say so "+
 			"by: %s", where, quote(strings.Join(use.Rivals, ", ")), annotate(names.AnnotationSigners, "SIGNER,..."))
 	}
 	addons, named := secret.Annotations[names.AnnotationSignerAddons]
 	if !named && use.Home != secret.Namespace && !use.Unmarked {
-		return fmt.Errorf("CA Secret %s does not say which add-ons it serves, and is not in namespace %s: whoever owns it "+
+		return fmt.Errorf("CA Secret %s does not say which add-ons it serves, and is not in namespace %s: its owner "+
 			"can say so by: %s %s=%s", where, use.Home, annotate(names.AnnotationSignerAddons, use.Addon),
 			names.AnnotationSigners, use.Signer)
 	}
 	if named && !slices.Contains(listed(addons), use.Addon) {
-		return fmt.Errorf("CA Secret %s serves the add-ons %s, and not %s: whoever owns it can change that by: %s", where,
+		return fmt.Errorf("CA Secret %s serves the add-ons %s, and not %s: its owner can change that by: %s", where,
 			quote(addons), quote(use.Addon), annotate(names.AnnotationSignerAddons, "ADDON,..."))
 	}
 	return nil

@@ -85,7 +85,7 @@ func (e Election) Run(ctx context.Context, lead func(ctx context.Context) error)
 			return err
 		}
 		if ctx.Err() == nil {
-			logger.Info("lost the lead: a lease could not be renewed or somebody else took it")
+			logger.Info("lost the lead: a lease could not be renewed or another client took it")
 		}
 	}
 	return nil

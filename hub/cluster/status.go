@@ -131,7 +131,7 @@ func deleting(f facts, p plan, failed error) metav1.Condition {
 		c.Reason, c.Message = clusterv1.ConditionDeletingReasonResourceRemaining, "Waiting for "+p.remaining
 		if p.silent {
 			c.Message += "; the agent of the cluster does not answer, so the objects with finalizers stay until it does " +
-				"or until somebody removes their finalizers"
+				"or until a user removes their finalizers"
 		}
 	case trouble != nil:
 		c.Reason, c.Message = clusterv1.ConditionDeletingReasonResourceRemaining, "The access of the agent is being removed"

@@ -177,15 +177,15 @@ func (i *Installer) applySchema(
 		return nil, err
 	}
 	if i.sameFields(ours.GetName()) && LacksVersionsOnly(have, &typed) {
-		logger.Info("somebody else keeps this definition, whose only difference is that it serves fewer versions of the "+
+		logger.Info("another client keeps this definition, whose only difference is that it serves fewer versions of the "+
 			"same fields: it is left as it is", "definition", have.Name)
 		return nil, nil
 	}
-	logger.Error(err, "this definition differs from the one of this hub manager, and somebody else keeps it: it is "+
+	logger.Error(err, "this definition differs from the one of this hub manager, and another client keeps it: it is "+
 		"left as it is", "definition", have.Name)
 	return &Finding{
 		Definition: have, Type: corev1.EventTypeWarning, Reason: "DefinitionKeptByOthers",
-		Message: "this definition differs from the one of this hub manager, and is left as it is because somebody else " +
+		Message: "this definition differs from the one of this hub manager, and is left as it is because another client " +
 			"keeps it: " + conflicts(err) + "; apply the definitions of this version where yours come from",
 	}, nil
 }

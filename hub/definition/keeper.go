@@ -348,7 +348,7 @@ func (k *Keeper) put(
 	if s.ours {
 		finding.Type, finding.Reason = corev1.EventTypeWarning, "ConversionOverruled"
 		finding.Message = fmt.Sprintf("%s; it had its webhook there before, and the pauses until it puts it back grow to "+
-			"%s: have whoever applies this definition leave spec.conversion out", said, longestPause)
+			"%s: have the client that applies this definition leave spec.conversion out", said, longestPause)
 	}
 	s.ours = true
 	ctrl.LoggerFrom(ctx).WithName(Name).Info(finding.Message, "definition", crd.Name)

@@ -305,7 +305,7 @@ func finalizersOf(addOn *addonv1beta1.ManagedClusterAddOn, finalizers ...string)
 // foreignFinalizers returns the condition that names finalizers which are not ours, who has to remove them, and the
 // remedy.
 func foreignFinalizers(f deletionFacts, finalizers []string) metav1.Condition {
-	who := "whoever put them there has to remove them"
+	who := "the client that put them there has to remove them"
 	if !f.ours && slices.ContainsFunc(finalizers, isOCMFinalizer) {
 		who = "the add-on manager that its author runs has to remove them, because the add-on is not made of " +
 			"AddOnTemplates; look whether that manager runs"

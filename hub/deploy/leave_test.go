@@ -166,7 +166,7 @@ func TestWhatAFinalizerGuardsIsDoneBeforeItGoes(t *testing.T) {
 		},
 		"a finalizer that nobody here knows stays": {
 			finalizers: []string{finalizerHook, "example.com/mine"}, change: func(*deletionFacts) {},
-			dropped: []string{finalizerHook}, says: "finalizers example.com/mine: whoever put them there",
+			dropped: []string{finalizerHook}, says: "finalizers example.com/mine: the client that put them there",
 			reason: reasonForeignFinalizers,
 		},
 	}

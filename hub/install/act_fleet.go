@@ -111,7 +111,7 @@ func (r *Reconciler) recordEvents(f fleetFacts, p removals) {
 	}
 	if p.confirmed {
 		r.Recorder.Eventf(f.cma, nil, corev1.EventTypeNormal, "RemovalConfirmed", "Uninstall",
-			"The add-on is removed from %d clusters, as somebody confirmed", len(p.remove))
+			"The add-on is removed from %d clusters, as a user confirmed", len(p.remove))
 	}
 }
 

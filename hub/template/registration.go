@@ -51,7 +51,7 @@ func Registrations(t *Template, cluster, addOn string) ([]addonv1beta1.Registrat
 				return nil, t.invalidAt(i, "type CustomSigner needs customSigner.signerName")
 			}
 			if earlier, taken := signers[custom.SignerName]; taken {
-				return nil, t.invalidAt(i, fmt.Sprintf("signer %s stands in registration[%d] already; one agent gets one "+
+				return nil, t.invalidAt(i, fmt.Sprintf("signer %s is in registration[%d] already; one agent gets one "+
 					"certificate of a signer", custom.SignerName, earlier))
 			}
 			signers[custom.SignerName] = i

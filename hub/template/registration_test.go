@@ -130,7 +130,7 @@ func TestRegistrationsThatAreWrong(t *testing.T) {
 		},
 		"a signer twice": {
 			[]addonv1alpha1.RegistrationSpec{signer("s.io/s", nil), signer("s.io/s", nil)},
-			"AddOnTemplate t, .spec.registration[1]: signer s.io/s stands in registration[0] already; one agent gets one " +
+			"AddOnTemplate t, .spec.registration[1]: signer s.io/s is in registration[0] already; one agent gets one " +
 				"certificate of a signer",
 		},
 	}

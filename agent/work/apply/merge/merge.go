@@ -214,7 +214,7 @@ func secretData(desired *unstructured.Unstructured) (map[string]any, error) {
 		encoded := base64.StdEncoding.EncodeToString([]byte(text))
 		if have, twice := data[key]; twice && have != encoded {
 			return nil, manifest.Failed(fmt.Sprintf(
-				"the key %q of the Secret stands in data and in stringData with different values", key))
+				"the key %q of the Secret is in data and in stringData with different values", key))
 		}
 		data[key] = encoded
 	}
