@@ -100,7 +100,7 @@ func (s *serving) reconcilers() []kit.Setup {
 			HostedNamespaces: c.HostedAddonNamespaces, Cluster: id.Cluster, User: csr.ClusterUser(id.Cluster, id.Agent),
 			Server: s.target.Server, ExpirationSeconds: s.certExpiration(),
 			Driver: c.AddonDriver, TokenExpirationSeconds: c.AddonTokenExpirationSeconds, Clock: now,
-			Ahead: s.hubClock.Ahead, Reserved: c.ownSecrets(),
+			Ahead: s.hubClock.Reading, Reserved: c.ownSecrets(),
 		})
 	}
 	if c.Gates.MultipleHubs {

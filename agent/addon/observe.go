@@ -33,8 +33,9 @@ const (
 // facts are the inputs of the decision of a pass.
 type facts struct {
 	now time.Time
-	// ahead is the time by which our clock is ahead of that of the hub.
-	ahead time.Duration
+	// ahead is the time by which our clock is ahead of that of the hub, and hubKnown reports whether that is known.
+	ahead    time.Duration
+	hubKnown bool
 	// name is the name of the add-on, cluster that of its cluster.
 	name, cluster string
 	// agent identifies this agent: its namespace and the Secret of its own credential.
@@ -102,10 +103,11 @@ func (s ownedSecret) on(one side) bool { return s.both || s.side == one }
 
 func (r *Reconciler) observe(ctx context.Context, addon string) (facts, error) {
 	f := facts{
-		now: r.Clock.Now(), ahead: r.Ahead(), name: addon, cluster: r.Cluster, split: len(r.sides) > 1, grace: r.LeaseGrace,
+		now: r.Clock.Now(), name: addon, cluster: r.Cluster, split: len(r.sides) > 1, grace: r.LeaseGrace,
 		agent: r.Namespace + "/" + r.SecretName, expirationSeconds: r.ExpirationSeconds, driver: r.Driver,
 		hostedNamespaces: r.HostedNamespaces, reserved: r.Reserved,
 	}
+	f.ahead, f.hubKnown = r.Ahead()
 	var err error
 	if f.secrets, err = r.observeSecrets(ctx, f); err != nil {
 		return f, err

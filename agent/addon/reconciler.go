@@ -77,9 +77,9 @@ type Reconciler struct {
 	LeaseGrace time.Duration
 	// Clock is the clock of the agent; nil means the real clock.
 	Clock clock.PassiveClock
-	// Ahead returns the time by which Clock is ahead of the clock of the hub, as far as it is known; nil means zero.
-	// Certificates are judged by the clock of the hub, leases by Clock.
-	Ahead func() time.Duration
+	// Ahead returns the time by which Clock is ahead of the clock of the hub, and whether that is known; nil means that it
+	// is not. Credentials are judged by the clock of the hub, leases by Clock.
+	Ahead func() (time.Duration, bool)
 
 	addons addonapi.Client
 	sides  map[side]cluster.Cluster
@@ -159,7 +159,7 @@ func (r *Reconciler) complete() error {
 		r.Clock = clock.RealClock{}
 	}
 	if r.Ahead == nil {
-		r.Ahead = func() time.Duration { return 0 }
+		r.Ahead = func() (time.Duration, bool) { return 0, false }
 	}
 	r.SecretName = cmp.Or(r.SecretName, names.SecretHub)
 	if r.LeaseGrace == 0 {

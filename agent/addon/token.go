@@ -131,35 +131,53 @@ func (r *Reconciler) loadToken(
 	return state, nil
 }
 
-// clockSlack is by how much two measurements of the time at the hub may differ.
+// clockSlack is by how much two measurements of the time at the hub may differ. API servers accept a token that is not
+// valid for as long yet.
 const clockSlack = time.Minute
 
 // judgeToken judges a token. If the UID of the present ServiceAccount is unknown, the UID in the token counts: unknown
 // is not a reason to give up a credential.
 //
-// The times in a token are by the clock of the hub, and so is the time at which it is judged. Where the agent cannot
+// The times in a token are by the clock of the hub, and so is the time at which it is judged. Where the agent does not
 // know the time at the hub, the time at which it got the token gives the difference of the clocks, so a wrong clock
-// neither lets a token expire nor requests one after the other. A token from the future shows that the clock was set
-// back since; then the difference is forgotten.
+// neither lets a token expire nor requests one after the other. What is recorded counts for nothing else: users of the
+// cluster may edit it, and an earlier version recorded the time by its own clock.
 func judgeToken(c credential, f facts, reg registration) tokenState {
 	claims, err := token.Parse(c.token)
 	if err != nil {
 		return tokenState{verdict: token.Verdict{Why: err.Error()}}
 	}
 	now, state := f.hubNow(), tokenState{issuedAt: c.issuedAt}
-	if state.issuedAt.After(now.Add(clockSlack)) {
-		state.issuedAt = claims.IssuedAt
+	apart := c.issuedAt.Sub(claims.IssuedAt)
+	if c.issuedAt.IsZero() || f.hubKnown || c.issuedAt.After(now.Add(clockSlack)) {
+		if apart.Abs() > clockSlack {
+			state.issuedAt = claims.IssuedAt
+		}
+		apart = 0
 	}
-	uid, apart := reg.account.uid, time.Duration(0)
+	uid := reg.account.uid
 	if uid == "" {
 		uid = claims.ServiceAccountUID
 	}
-	if !state.issuedAt.IsZero() {
-		apart = state.issuedAt.Sub(claims.IssuedAt)
-	}
 	state.verdict = token.Judge(c.token, reg.account.user, uid, now.Add(-apart), f.cluster, f.name)
-	state.rotateAt = f.toLocal(state.verdict.RotateAt.Add(apart))
+	if v := &state.verdict; v.Fits && f.hubKnown && claims.IssuedAt.After(now.Add(clockSlack)) {
+		v.Fits, v.Why = false, "the token is not valid before "+claims.IssuedAt.Format(time.RFC3339)
+	}
+	state.rotateAt = f.toLocal(rotation(claims, state.verdict.RotateAt, apart))
 	return state
+}
+
+// rotation returns when a token is replaced that came with clocks that were apart. One that was far ahead may be set right
+// at any time, so such a token is replaced when a right clock says so, but not before a quarter of its life is over:
+// where the clock stays wrong, tokens are replaced earlier than they need to be.
+func rotation(claims token.Claims, due time.Time, apart time.Duration) time.Time {
+	life := claims.ExpiresAt.Sub(claims.IssuedAt)
+	if quarter := claims.IssuedAt.Add(apart + life/4); apart <= life/8 {
+		return due.Add(apart)
+	} else if quarter.After(due) {
+		return quarter
+	}
+	return due
 }
 
 // namespaceMissing reports whether the namespace of the add-on agent is missing or being deleted. It is checked before

@@ -359,7 +359,7 @@ func TestATokenIsReplacedInTimeAlsoWhenOurClockIsSetRight(t *testing.T) {
 			at := func(wrong time.Duration) facts {
 				f := addonWith()
 				if f.now = hub.Add(wrong); !tc.silent {
-					f.ahead = wrong
+					f.ahead, f.hubKnown = wrong, true
 				}
 				return f
 			}
@@ -367,7 +367,11 @@ func TestATokenIsReplacedInTimeAlsoWhenOurClockIsSetRight(t *testing.T) {
 			require.NoError(t, err)
 			state := judgeToken(fresh, at(tc.wrong), reg)
 			require.True(t, state.good(at(tc.wrong).now), "%+v", state)
-			assert.InDelta(t, 18.5, state.rotateAt.Sub(at(tc.wrong).now).Hours(), 0.8, "by our clock, while that is wrong")
+			due := 18.5
+			if tc.silent && tc.wrong > 0 {
+				due = 6 // Our clock may be set right, and nobody would tell.
+			}
+			assert.InDelta(t, due, state.rotateAt.Sub(at(tc.wrong).now).Hours(), 0.8, "by our clock, while that is wrong")
 
 			hub = noon.Add(12 * time.Hour)
 			if state = judgeToken(fresh, at(0), reg); !tc.silent || tc.wrong > 0 {
@@ -383,4 +387,68 @@ func TestATokenIsReplacedInTimeAlsoWhenOurClockIsSetRight(t *testing.T) {
 			assert.False(t, state.verdict.Fits, "it expired")
 		})
 	}
+}
+
+// The clock is set right when the recorded time is not in the future any more, and the hub does not say its time.
+//
+// Shows: registration/token-judged
+func TestATokenIsReplacedInTimeWhenOurClockIsSetRightLater(t *testing.T) {
+	reg := registration{account: &account{user: helloAccount, uid: "u1"}}
+	for _, wrong := range []time.Duration{2 * time.Hour, 4 * time.Hour, 8 * time.Hour, 16 * time.Hour} {
+		hub := noon
+		r := &Reconciler{Hub: stubCluster{client: issuing(t, &hub)}, Cluster: "c1"}
+		f := addonWith()
+		f.now = hub.Add(wrong)
+		fresh, err := r.requestToken(t.Context(), f)
+		require.NoError(t, err)
+		f.now = noon.Add(wrong + time.Hour)
+		state := judgeToken(fresh, f, reg)
+		assert.True(t, state.good(f.now), "%s: %+v", wrong, state.verdict)
+		fresh.issuedAt = state.issuedAt
+		f.now = noon.Add(24*time.Hour - time.Minute)
+		state = judgeToken(fresh, f, reg)
+		assert.False(t, state.good(f.now), "%s: it expires in a minute, by a clock that is right: %+v", wrong, state.verdict)
+	}
+}
+
+// What is recorded may be of a version that recorded the time of a wrong clock, or of a user who edited it. It counts
+// for nothing once the time at the hub is known.
+//
+// Shows: registration/token-judged
+func TestWhatIsRecordedOfATokenCountsForNothingWhereTheTimeAtTheHubIsKnown(t *testing.T) {
+	reg := registration{account: &account{user: helloAccount, uid: "u1"}}
+	raw := jwt(helloAccount, "u1", noon, noon.Add(24*time.Hour))
+	for sentence, recorded := range map[string]time.Time{
+		"by a clock eight hours ahead":  noon.Add(8 * time.Hour),
+		"by a clock eight hours behind": noon.Add(-8 * time.Hour),
+		"a moment ago":                  noon.Add(19 * time.Hour),
+		"in 2001":                       time.Unix(978307201, 0),
+		"nothing":                       {},
+	} {
+		f := addonWith()
+		f.hubKnown, f.ahead, f.now = true, 8*time.Hour, noon.Add(10*time.Hour+8*time.Hour)
+		state := judgeToken(credential{token: raw, issuedAt: recorded}, f, reg)
+		assert.True(t, state.good(f.now), sentence)
+		assert.InDelta(t, 26.5, state.rotateAt.Sub(noon).Hours(), 0.8, sentence)
+		assert.Equal(t, noon, state.issuedAt.UTC(), sentence)
+		f.now = noon.Add(20*time.Hour + 8*time.Hour)
+		assert.False(t, judgeToken(credential{token: raw, issuedAt: recorded}, f, reg).good(f.now), sentence)
+	}
+}
+
+// The clock of the hub was a day ahead when the token came, and the hub refuses the token until then.
+//
+// Shows: registration/token-judged
+func TestATokenThatIsNotValidYetIsReplaced(t *testing.T) {
+	reg := registration{account: &account{user: helloAccount, uid: "u1"}}
+	raw := jwt(helloAccount, "u1", noon.Add(24*time.Hour), noon.Add(48*time.Hour))
+	f := addonWith()
+	f.now = noon.Add(time.Minute)
+	assert.True(t, judgeToken(credential{token: raw, issuedAt: noon}, f, reg).verdict.Fits, "the hub says no time")
+	f.hubKnown = true
+	state := judgeToken(credential{token: raw, issuedAt: noon}, f, reg)
+	assert.False(t, state.verdict.Fits)
+	assert.Contains(t, state.verdict.Why, "the token is not valid before 2026-11-21T12:00:00Z")
+	f.now = noon.Add(24*time.Hour - 30*time.Second)
+	assert.True(t, judgeToken(credential{token: raw, issuedAt: noon}, f, reg).verdict.Fits, "API servers accept it by now")
 }

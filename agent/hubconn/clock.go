@@ -37,6 +37,13 @@ func (c *Clock) Ahead() time.Duration {
 	return c.ahead
 }
 
+// Reading returns Ahead and IsKnown of one instant.
+func (c *Clock) Reading() (ahead time.Duration, known bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ahead, c.known
+}
+
 // IsKnown reports whether the time at the hub is known.
 func (c *Clock) IsKnown() bool {
 	c.mu.Lock()

@@ -139,19 +139,14 @@ func needsLiveCheck(p phase, f facts) bool {
 	return f.have.work != nil || (p == phaseDeleting && !emptyConfirmed(f.cluster))
 }
 
-// needsConfirming reports whether the decision gives access, takes it, or deletes add-ons or works, so that the cluster
-// is read without the cache.
-func needsConfirming(p phase, f facts) bool {
-	switch p {
+// needsConfirming reports whether the plan gives access, or takes or deletes anything, so that the cluster is read
+// without the cache. All that is planned for a cluster that is denied, new or being deleted takes something.
+func needsConfirming(f facts, p plan) bool {
+	switch p.phase {
 	case phaseAccepted:
-		return givesAccess(p, f)
-	case phaseDenied, phaseNew:
-		return ours(f.have.registration, f.name) || (ours(f.have.work, f.name) && f.have.work.DeletionTimestamp.IsZero()) ||
-			(p == phaseNew && f.have.left(f.name))
-	case phaseDeleting:
-		stays := func(o client.Object) bool { return o.GetDeletionTimestamp().IsZero() }
-		all := append(objects(f.addons), objects(f.works)...)
-		return slices.ContainsFunc(all, stays) || len(all) == 0 && f.have.left(f.name)
+		return givesAccess(p.phase, f)
+	case phaseDenied, phaseNew, phaseDeleting:
+		return slices.ContainsFunc(p.stages, func(stage []step) bool { return len(stage) > 0 })
 	case phaseGone, phaseRefused:
 	}
 	return false

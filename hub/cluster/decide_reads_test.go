@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -82,7 +83,7 @@ func TestAClusterThatOnlyTheCacheHasGetsNoAccess(t *testing.T) {
 		"one with a namespace that is going":      {phaseAccepted, facts{name: "c1", namespace: going}, false},
 		"one that is not accepted":                {phaseNew, facts{}, false},
 	} {
-		assert.Equal(t, tc.gives, needsConfirming(tc.phase, tc.facts), sentence)
+		assert.Equal(t, tc.gives, confirmsIn(t, tc.phase, tc.facts), sentence)
 	}
 
 	scheme := runtime.NewScheme()
@@ -123,26 +124,55 @@ func TestWhatAClusterLosesIsConfirmed(t *testing.T) {
 	going, freed := work.DeepCopy(), renderGrants("c1", true)
 	going.DeletionTimestamp = deletedAt()
 	freed.registration, freed.work.DeletionTimestamp = nil, deletedAt()
+	freed.role = renderGrants("c1", false).role
 	for sentence, tc := range map[string]struct {
 		phase phase
 		facts facts
 		want  bool
 	}{
-		"a deleted cluster with an add-on":             {phaseDeleting, facts{addons: []*addonv1beta1.ManagedClusterAddOn{addon}}, true},
-		"one with a work":                              {phaseDeleting, facts{works: []*workv1.ManifestWork{work}}, true},
-		"one whose works are going":                    {phaseDeleting, facts{works: []*workv1.ManifestWork{going}}, false},
-		"one with nothing but access":                  {phaseDeleting, facts{have: renderGrants("c1", true)}, true},
-		"one with nothing":                             {phaseDeleting, facts{}, false},
-		"a denied cluster with access":                 {phaseDenied, facts{have: renderGrants("c1", true)}, true},
-		"one that lost it, and waits for works":        {phaseDenied, facts{have: freed}, false},
-		"one that only sees itself":                    {phaseDenied, facts{have: renderGrants("c1", false)}, false},
+		"a deleted cluster with an add-on":          {phaseDeleting, facts{addons: []*addonv1beta1.ManagedClusterAddOn{addon}}, true},
+		"one with a work":                           {phaseDeleting, facts{works: []*workv1.ManifestWork{work}}, true},
+		"one whose works are going":                 {phaseDeleting, facts{works: []*workv1.ManifestWork{going}}, false},
+		"one with nothing but access":               {phaseDeleting, facts{have: renderGrants("c1", true), live: &live{}}, true},
+		"one with nothing":                          {phaseDeleting, facts{}, false},
+		"a denied cluster with access":              {phaseDenied, facts{have: renderGrants("c1", true)}, true},
+		"one that lost it, and waits for works":     {phaseDenied, facts{have: freed}, false},
+		"one that only sees itself":                 {phaseDenied, facts{have: renderGrants("c1", false)}, false},
+		"a denied cluster whose role is not shrunk": {phaseDenied, facts{have: grants{role: renderGrants("c1", true).role}}, true},
+		"a denied cluster whose denial is not noted": {phaseDenied, facts{
+			have: renderGrants("c1", false), namespace: settledFacts().namespace,
+		}, true},
+		"a deleted cluster whose request is left": {phaseDeleting, facts{
+			live: &live{}, requests: []*certificatesv1.CertificateSigningRequest{{ObjectMeta: metav1.ObjectMeta{
+				Name: "r", Labels: map[string]string{names.LabelClusterName: "c1"},
+			}}},
+		}, true},
 		"a new cluster with the access of another one": {phaseNew, facts{have: renderGrants("c1", false)}, true},
-		"a new cluster":                                {phaseNew, facts{}, false},
-		"a cluster that is gone":                       {phaseGone, facts{have: renderGrants("c1", true)}, false},
+		"a new cluster":          {phaseNew, facts{}, false},
+		"a cluster that is gone": {phaseGone, facts{have: renderGrants("c1", true)}, false},
 	} {
-		tc.facts.name = "c1"
-		assert.Equal(t, tc.want, needsConfirming(tc.phase, tc.facts), sentence)
+		assert.Equal(t, tc.want, confirmsIn(t, tc.phase, tc.facts), sentence)
 	}
+}
+
+// confirmsIn reports whether what is decided about a cluster in a phase is confirmed.
+func confirmsIn(t *testing.T, p phase, f facts) bool {
+	t.Helper()
+	f.name, f.now = "c1", noon()
+	f.cluster = &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1", UID: "u"}}
+	switch p {
+	case phaseGone:
+		f.cluster = nil
+	case phaseDeleting:
+		f.cluster.DeletionTimestamp, f.cluster.Finalizers = deletedAt(), []string{names.FinalizerCluster}
+	case phaseDenied:
+		f.cluster.Annotations = map[string]string{names.AnnotationAcceptedOn: "2026-03-01T11:00:00Z"}
+	case phaseAccepted:
+		f.cluster.Spec.HubAcceptsClient = true
+	case phaseNew, phaseRefused:
+	}
+	require.Equal(t, p, phaseOf(f.name, f.cluster))
+	return needsConfirming(f, decide(f))
 }
 
 // A cache that is behind has no cluster that a user created a moment ago, or never had it.

@@ -168,9 +168,12 @@ func labelDue(addon *addonv1beta1.ManagedClusterAddOn) time.Time {
 	first := slices.MinFunc(conditions, func(a, b metav1.Condition) int {
 		return a.LastTransitionTime.Compare(b.LastTransitionTime.Time)
 	})
-	due := first.LastTransitionTime.Add(labelPatience)
-	if due.After(last) { // Also where the clock that wrote it is ahead.
+	due, least := first.LastTransitionTime.Add(labelPatience), created.Add(labelPatience)
+	switch { // The clock that wrote it may be ahead or behind.
+	case due.After(last):
 		return last
+	case due.Before(least):
+		return least
 	}
 	return due
 }

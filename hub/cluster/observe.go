@@ -55,11 +55,6 @@ func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 			f.live = r.checkLive(ctx, f)
 		}
 	}
-	if needsConfirming(p, f) {
-		if err := r.confirmCluster(ctx, f.cluster); err != nil {
-			return f, err
-		}
-	}
 	f.requests, err = r.observeRequests(ctx, f, p)
 	return f, err
 }

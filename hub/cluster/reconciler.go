@@ -57,6 +57,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return reconcile.Retry(err).Settle(f.now)
 	}
 	p := decide(f)
+	if needsConfirming(f, p) {
+		if err := r.confirmCluster(ctx, f.cluster); err != nil {
+			return reconcile.FromError(err).Settle(f.now)
+		}
+	}
 	if p.abandoned {
 		log.FromContext(ctx).Info("removing a cluster that was never accepted and asks for no credential",
 			"created", f.cluster.CreationTimestamp, "after", r.UnacceptedLife)

@@ -76,7 +76,7 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) results {
 func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (bool, error) {
 	again := makesAgain(r.made.had(f.addOn), p)
 	back := f.configuration.Choice.Held != "" && (again || changesConfigs(p))
-	removes := removesManifests(p)
+	removes := takesObjects(p)
 	if again || back || removes {
 		live, err := r.AddOns.SameAddOn(ctx, r.Live, f.addOn)
 		if err != nil || live == nil || (again && live.DeletionTimestamp != nil) {
@@ -90,12 +90,8 @@ func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (bool, error) {
 			return true, nil
 		}
 	}
-	if removes && hostName(f) != "" {
-		was := hostOf(f)
-		// Programs of authors may list clusters and not get one.
-		host, err := reconcile.GetListed[*clusterv1.ManagedCluster](ctx, r.Live, types.NamespacedName{Name: hostName(f)},
-			&clusterv1.ManagedClusterList{})
-		if f.host = host; err != nil || hostOf(f) != was {
+	if removes {
+		if changed, err := r.clustersChanged(ctx, f); err != nil || changed {
 			return err == nil, err
 		}
 	}
@@ -103,21 +99,65 @@ func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (bool, error) {
 	return false, nil
 }
 
-// removesManifests reports whether a plan leaves the works with fewer manifests than they have, or deletes a work.
-func removesManifests(p plan) bool {
-	fewer := 0
+// clustersChanged reports whether the cluster of an add-on is not as the cache has it in what is rendered for it, or its
+// hosting cluster in whether it hosts it.
+func (r *Reconciler) clustersChanged(ctx context.Context, f facts) (bool, error) {
+	cluster, err := r.liveCluster(ctx, f.addOn.Namespace)
+	if err != nil || cluster == nil || clusterDiffers(f.cluster, cluster) {
+		return err == nil, err
+	}
+	if hostName(f) == "" {
+		return false, nil
+	}
+	was := hostOf(f)
+	f.host, err = r.liveCluster(ctx, hostName(f))
+	return err == nil && hostOf(f) != was, err
+}
+
+// liveCluster reads a cluster from the API server; nil when it does not exist. Programs of authors may list clusters and
+// not get one.
+func (r *Reconciler) liveCluster(ctx context.Context, name string) (*clusterv1.ManagedCluster, error) {
+	return reconcile.GetListed[*clusterv1.ManagedCluster](ctx, r.Live, types.NamespacedName{Name: name},
+		&clusterv1.ManagedClusterList{})
+}
+
+// takesObjects reports whether a plan deletes a work, or leaves the works of a cluster without an object that they have.
+// One that goes from one work of a cluster to another stays there.
+func takesObjects(p plan) bool {
+	had, stays := map[placed]bool{}, map[placed]bool{}
 	for _, s := range p.works {
 		switch s.Verb {
 		case reconcile.Delete:
 			return true
 		case reconcile.Patch:
-			fewer += len(s.Before.Spec.Workload.Manifests) - len(s.After.Spec.Workload.Manifests)
+			placedIn(s.Before, had)
+			placedIn(s.After, stays)
 		case reconcile.Create:
-			fewer -= len(s.After.Spec.Workload.Manifests)
+			placedIn(s.After, stays)
 		default:
 		}
 	}
-	return fewer > 0
+	for o := range had {
+		if !stays[o] {
+			return true
+		}
+	}
+	return false
+}
+
+// placed is an object on the cluster to which a work brings it.
+type placed struct {
+	namespace string
+	works.Identity
+}
+
+// placedIn adds the objects of a work.
+func placedIn(work *workv1.ManifestWork, to map[placed]bool) {
+	for i := range work.Spec.Workload.Manifests {
+		if o, err := works.Glance(&work.Spec.Workload.Manifests[i]); err == nil {
+			to[placed{work.Namespace, o.Identity}] = true
+		}
+	}
 }
 
 // sameWishes reports whether two copies of an add-on ask for the same: what is rendered depends on both. The cache does

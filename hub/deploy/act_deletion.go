@@ -55,17 +55,18 @@ func (r *Reconciler) actOnDeletion(ctx context.Context, f deletionFacts, p delet
 	return outcome.And(reconcile.FromError(client.IgnoreNotFound(err)))
 }
 
-// deletionStale reports whether a plan that creates works is about an add-on that lost its finalizers meanwhile, or
-// whose hooks were recorded, which the cache does not show yet. The cache of works may be ahead of it and show that
-// those of the hooks are gone: they would run again, and nobody would delete their works. Only we remove finalizers of
-// ours, one pass after the other.
+// deletionStale reports whether a plan that deletes works is about an earlier add-on of the name, which only the cache
+// has, or one that creates works is about an add-on that lost its finalizers meanwhile, or whose hooks were recorded. The
+// cache of works may be ahead of it and show that those of the hooks are gone: they would run again, and nobody would
+// delete their works. Only we remove finalizers of ours, one pass after the other.
 func (r *Reconciler) deletionStale(ctx context.Context, f deletionFacts, p deletionPlan) (bool, error) {
-	if !creates(p.works) {
+	creates := creates(p.works)
+	if !creates && !takesObjects(plan{works: p.works}) {
 		return false, nil
 	}
 	live, err := r.AddOns.SameAddOn(ctx, r.Live, f.addOn)
-	if err != nil || live == nil {
-		return err == nil, err
+	if err != nil || live == nil || !creates {
+		return err == nil && live == nil, err
 	}
 	recorded := live.GetAnnotations()[names.AnnotationHookAttempts] != f.addOn.Annotations[names.AnnotationHookAttempts]
 	return recorded || !slices.ContainsFunc(live.GetFinalizers(), isOCMFinalizer), nil

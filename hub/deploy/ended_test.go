@@ -55,6 +55,7 @@ func TestTheRolesOfADeniedClusterEndWhateverElseIsUnknown(t *testing.T) {
 				&addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a"}},
 				ownNamespace("c1")).
 				WithIndex(&rbacv1.RoleBinding{}, addonapi.IndexBinding, addonapi.BindingKeys).
+				WithIndex(&clusterv1.ManagedCluster{}, metav1.ObjectNameField, nameOf).
 				WithInterceptorFuncs(interceptor.Funcs{
 					Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 						_, isAddOn := o.(*addonv1alpha1.ManagedClusterAddOn)

@@ -79,6 +79,29 @@ func (r *Reconciler) observeEnded(
 	return slices.DeleteFunc(all, func(binding *rbacv1.RoleBinding) bool { return !isAgents(binding) }), err
 }
 
+// confirmEnded reads from the API server that an agent that is about to lose its roles may have none: a cache may show
+// the cluster before it was accepted, or not have it or the add-on yet. On a cluster that is not accepted the add-on is
+// not asked for, because nobody may be able to read it.
+func (r *Reconciler) confirmEnded(ctx context.Context, key types.NamespacedName, f facts) error {
+	if len(dropBindings(f.ended)) == 0 {
+		return nil
+	}
+	var err error
+	if f.cluster, err = r.liveCluster(ctx, key.Namespace); err != nil || !isAccepted(f.cluster) {
+		return err
+	}
+	f.addOn, err = r.AddOns.GetAddOnFrom(ctx, r.Live, key)
+	switch {
+	case reconcile.ObjectGone(err):
+		return nil
+	case err != nil:
+		return err
+	case mayHaveRoles(f):
+		return reconcile.Behind(addonv1beta1.GroupName, "managedclusteraddons", key.String())
+	}
+	return nil
+}
+
 // isAgents reports whether a RoleBinding is one of the agents of an add-on.
 func isAgents(binding *rbacv1.RoleBinding) bool {
 	_, template := binding.Labels[names.LabelAddonTemplate]

@@ -73,6 +73,9 @@ type Reconciler struct {
 // before anything else is read, because the agent itself can make its works and its add-on such that nobody can.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	access, err := r.observeAccess(ctx, request.NamespacedName)
+	if behind := r.confirmEnded(ctx, request.NamespacedName, access); behind != nil {
+		return reconcile.FromError(errors.Join(err, behind)).Settle(access.now)
+	}
 	ended := errors.Join(runAll(ctx, r.bindingWriter(), dropBindings(access.ended))...)
 	f := access
 	if err == nil {

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
@@ -61,8 +60,8 @@ func TestNoWorkIsDeletedByWhatOnlyTheCacheSays(t *testing.T) {
 			scheme := runtime.NewScheme()
 			require.NoError(t, addonv1alpha1.Install(scheme))
 			require.NoError(t, clusterv1.Install(scheme))
-			live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(addonapi.AddOnToAlpha(now.addOn)).WithIndex(
-				&clusterv1.ManagedCluster{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} })
+			live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(addonapi.AddOnToAlpha(now.addOn), now.cluster).
+				WithIndex(&clusterv1.ManagedCluster{}, metav1.ObjectNameField, nameOf)
 			if now.host != nil {
 				live = live.WithObjects(now.host)
 			}

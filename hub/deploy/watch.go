@@ -213,12 +213,18 @@ func clusterChange() predicate.Predicate {
 			if !isCluster || !alsoCluster {
 				return false
 			}
-			return annotationsDiffer(before, after, names.AnnotationImageRegistries, names.AnnotationHosts) ||
-				(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
-				before.Spec.HubAcceptsClient != after.Spec.HubAcceptsClient ||
-				!maps.Equal(statuses(before), statuses(after)) || !addon.SameFacts(before, after)
+			return clusterDiffers(before, after)
 		},
 	}
+}
+
+// clusterDiffers reports whether two copies of a cluster differ in what affects rendering or the health of add-ons.
+func clusterDiffers(before, after *clusterv1.ManagedCluster) bool {
+	return before.UID != after.UID ||
+		annotationsDiffer(before, after, names.AnnotationImageRegistries, names.AnnotationHosts) ||
+		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+		before.Spec.HubAcceptsClient != after.Spec.HubAcceptsClient ||
+		!maps.Equal(statuses(before), statuses(after)) || !addon.SameFacts(before, after)
 }
 
 // annotationsDiffer reports whether one of these annotations of a cluster differs.

@@ -40,10 +40,12 @@ type plan struct {
 	why string
 }
 
-// deletes reports whether the plan deletes something, also to make it again.
-func (p plan) deletes() bool {
+// destroys reports whether the plan deletes something, also to make it again, or gives it an owner: Kubernetes collects
+// what has an owner that does not exist.
+func (p plan) destroys() bool {
 	return slices.ContainsFunc(slices.Concat(p.steps, p.grants), func(s step) bool {
-		return s.Verb == reconcile.Delete || s.Verb == reconcile.Replace
+		return s.Verb == reconcile.Delete || s.Verb == reconcile.Replace || s.Verb == reconcile.Patch &&
+			!equality.Semantic.DeepEqual(s.Before.GetOwnerReferences(), s.After.GetOwnerReferences())
 	})
 }
 

@@ -19,7 +19,7 @@ type Reconciler struct {
 	// Client reads clusters, ServiceAccounts, Roles and RoleBindings from a cache, and writes them. The cache needs to
 	// contain only those with the labels of the infrastructure.
 	Client client.Client
-	// Live reads from the API server, which happens only when a name is taken or something is to be deleted.
+	// Live reads from the API server, which happens only when a name is taken or something may be lost.
 	Live client.Reader
 	// AddOns reads and writes add-ons.
 	AddOns addonapi.Client
@@ -36,7 +36,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	p := decide(f)
-	if p.deletes() {
+	if p.destroys() {
 		// A cache may show an earlier add-on, driver or acceptance, and the tokens of a deleted ServiceAccount are void.
 		if f, err = r.observe(ctx, r.Live, request.NamespacedName); err != nil {
 			return ctrl.Result{}, err

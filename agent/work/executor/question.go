@@ -78,10 +78,12 @@ func (q Question) GrantsPermissions() bool {
 		slices.Contains([]string{"roles", "rolebindings", "clusterroles", "clusterrolebindings"}, q.Object.Resource)
 }
 
-// MustTry reports whether the executor tries each write of the object first. Apart from what grants permissions, these
-// are the kinds that Kubernetes does not serve itself: an API server that it forwards them to may decide by who asks.
+// MustTry reports whether the executor tries each write of the object first: of what grants permissions, of admission
+// policies and trust bundles, for which the API server asks who writes them (for the right to read the params of a
+// policy, or to attest for a signer), and of the kinds that Kubernetes does not serve itself, because an API server that
+// it forwards them to may decide by who asks.
 func (q Question) MustTry() bool {
-	return q.GrantsPermissions() || q.Verbs != VerbsRead && !slices.Contains(groupsOfKubernetes(), q.Object.Group)
+	return q.GrantsPermissions() || q.Verbs != VerbsRead && !slices.Contains(groupsWithoutTrial(), q.Object.Group)
 }
 
 // recordsRequester reports whether the API server writes into the object who created it, which is the agent, and others
@@ -94,13 +96,13 @@ func (q Question) recordsRequester() bool {
 // groupOpenShift is the group of the roles and bindings of OpenShift, which are written to RBAC for whoever asks.
 const groupOpenShift = "authorization.openshift.io"
 
-// groupsOfKubernetes are the groups that kube-apiserver serves itself.
-func groupsOfKubernetes() []string {
+// groupsWithoutTrial are the groups that kube-apiserver serves itself without a look at who writes, beyond RBAC.
+func groupsWithoutTrial() []string {
 	return []string{
-		"", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "apps", "authentication.k8s.io",
-		"authorization.k8s.io", "autoscaling", "batch", "certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io",
-		"events.k8s.io", "extensions", "flowcontrol.apiserver.k8s.io", "networking.k8s.io", "node.k8s.io", "policy",
-		rbacv1.GroupName, "resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io",
+		"", "apiextensions.k8s.io", "apiregistration.k8s.io", "apps", "authentication.k8s.io", "authorization.k8s.io",
+		"autoscaling", "batch", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "extensions",
+		"flowcontrol.apiserver.k8s.io", "networking.k8s.io", "node.k8s.io", "policy", rbacv1.GroupName, "resource.k8s.io",
+		"scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io",
 	}
 }
 

@@ -195,11 +195,11 @@ func (m *member) serve(config *rest.Config) (stop func()) {
 }
 
 // ahead is what the agent knows of its clock.
-func (m *member) ahead() time.Duration {
+func (m *member) ahead() (by time.Duration, known bool) {
 	if m.aware {
-		return m.fast
+		return m.fast, true
 	}
-	return 0
+	return 0, false
 }
 
 // fastClock is ahead of the clock of the machine.

@@ -1,0 +1,215 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/deploy/works"
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+func confirmScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, errors.Join(rbacv1.AddToScheme(scheme), corev1.AddToScheme(scheme), clusterv1.Install(scheme),
+		addonv1alpha1.Install(scheme), workv1.Install(scheme)))
+	return scheme
+}
+
+// liveWith is an API server with an add-on and clusters.
+func liveWith(t *testing.T, addOn *addonv1beta1.ManagedClusterAddOn, others ...client.Object) client.Client {
+	t.Helper()
+	return fake.NewClientBuilder().WithScheme(confirmScheme(t)).WithObjects(addonapi.AddOnToAlpha(addOn)).
+		WithObjects(others...).
+		WithIndex(&clusterv1.ManagedCluster{}, metav1.ObjectNameField, nameOf).Build()
+}
+
+// nameOf is an index by name.
+func nameOf(o client.Object) []string { return []string{o.GetName()} }
+
+// lost returns the objects that works lose, by namespace of the work and name.
+func lost(steps []workStep) (all []string) {
+	there := map[string]bool{}
+	for _, s := range steps {
+		if s.Verb == reconcile.Patch {
+			for _, id := range works.ReadAll(s.After) {
+				there[s.After.Namespace+"/"+id.Name] = true
+			}
+		}
+	}
+	for _, s := range steps {
+		if s.Verb == reconcile.Patch || s.Verb == reconcile.Delete {
+			for _, id := range works.ReadAll(s.Before) {
+				if !there[s.Before.Namespace+"/"+id.Name] {
+					all = append(all, s.Before.Namespace+"/"+id.Name)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// The cache has the add-on with earlier values, by which the author names an object otherwise: the work keeps its number
+// of manifests, and loses an object.
+//
+// Shows: hub/removed-when-confirmed
+func TestNoObjectGivesItsPlaceToAnotherByWhatOnlyTheCacheSays(t *testing.T) {
+	f := factsOf(configMap("here", 1), configMap("named-by-new-values", 1))
+	f.addOn.Annotations = map[string]string{"addon.open-cluster-management.io/values": "new"}
+	f, _ = simulate(t, f)
+	live := liveWith(t, f.addOn, f.cluster)
+
+	cached := f
+	cached.addOn = f.addOn.DeepCopy()
+	cached.addOn.Annotations = map[string]string{"addon.open-cluster-management.io/values": "old"}
+	cached.rendering.Objects = factsOf(configMap("here", 1), configMap("named-by-old-values", 1)).rendering.Objects
+	planned, err := planWorks(cached)
+	require.NoError(t, err)
+	require.Equal(t, []string{"c1/named-by-new-values"}, lost(planned.steps), "%v", verbsOf(planned.steps))
+
+	r := &Reconciler{Live: live, AddOns: addonapi.Client{}}
+	stale, err := r.stale(t.Context(), cached, plan{works: planned.steps})
+	require.NoError(t, err)
+	assert.True(t, stale, "object named-by-new-values is deleted on the cluster by an earlier copy of the add-on")
+}
+
+// The cache has the add-on with the hosting cluster of before, which the API server has not any more.
+//
+// Shows: hub/removed-when-confirmed
+func TestNoObjectMovesToAHostByWhatOnlyTheCacheSays(t *testing.T) {
+	live := hostedFacts("")
+	live.addOn.Annotations = nil
+	live, _ = simulate(t, live)
+	require.Len(t, live.works, 1)
+
+	cached := hostedFacts("host")
+	cached.works = live.works
+	planned, err := planWorks(cached)
+	require.NoError(t, err)
+	require.Equal(t, []string{"c1/there"}, lost(planned.steps), "%v", verbsOf(planned.steps))
+
+	r := &Reconciler{Live: liveWith(t, live.addOn, live.cluster, cached.host), AddOns: addonapi.Client{}}
+	stale, err := r.stale(t.Context(), cached, plan{works: planned.steps})
+	require.NoError(t, err)
+	assert.True(t, stale, "object there is deleted on c1 and made on host, by an earlier copy of the add-on: %v", verbsOf(planned.steps))
+}
+
+// The hub manager starts with an API server that is behind for add-ons. It shows the last version of an earlier add-on,
+// which was about to lose its finalizers; there is another one of the name by now, which is hosted.
+//
+// Shows: hub/removed-when-confirmed
+func TestTheDeletionOfAnEarlierAddOnTakesNoWorkOfTheNextOne(t *testing.T) {
+	deleted := metav1.NewTime(time.Unix(940, 0))
+	earlier := addOnAt("c1")
+	earlier.UID, earlier.DeletionTimestamp = "earlier", &deleted
+	earlier.Finalizers = []string{finalizerHostedObjects}
+	earlier.Annotations = map[string]string{names.AnnotationHostingCluster: "host", names.AnnotationHostedOn: "host"}
+	earlier.Annotations[names.AnnotationHookAttempts] = encodeRecord(map[works.Side]attempts{
+		works.Managed: {Done: "earlier"}, works.Hosting: {Done: "earlier"},
+	})
+	present := addOnAt("c1")
+	present.UID, present.Finalizers = "present", []string{finalizerHostedObjects}
+	present.Annotations = map[string]string{names.AnnotationHostingCluster: "host", names.AnnotationHostedOn: "host"}
+
+	work := hostingWork("addon-a-deploy-hosting-c1-0")
+	work.UID, work.Annotations = "w", map[string]string{names.AnnotationAddonUID: "present"}
+	cluster := func(name string) *clusterv1.ManagedCluster {
+		return &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
+	}
+	build := func(addOn client.Object) client.Client {
+		return fake.NewClientBuilder().WithScheme(confirmScheme(t)).WithObjects(addOn, work.DeepCopy(), cluster("c1"), cluster("host"), ownNamespace("c1")).
+			WithStatusSubresource(&addonv1alpha1.ManagedClusterAddOn{}).
+			WithIndex(&rbacv1.RoleBinding{}, addonapi.IndexBinding, addonapi.BindingKeys).
+			WithIndex(&rbacv1.RoleBinding{}, addonapi.IndexSharedBinding, addonapi.SharedBindingKeys).
+			WithIndex(&workv1.ManifestWork{}, indexHosted, hostedKeys).
+			WithIndex(&clusterv1.ManagedCluster{}, metav1.ObjectNameField, nameOf).
+			Build()
+	}
+	cache, live := build(earlier), build(present)
+	r := &Reconciler{
+		Client: cache, Bindings: cache, Live: live, AddOns: addonapi.Client{Client: cache},
+		Agents: failing{err: errors.New("not asked")}, Configurer: unconfigured{},
+		Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0)),
+	}
+	_, err := r.Reconcile(t.Context(), reconcile.Request("c1", "a")[0])
+	t.Log("pass:", err)
+	require.NoError(t, cache.Get(t.Context(), client.ObjectKeyFromObject(work), &workv1.ManifestWork{}),
+		"the work of the present add-on on its hosting cluster was deleted for the earlier one")
+}
+
+// The hub manager starts with an API server that is behind for clusters or add-ons, as in hub/token: there nothing is
+// deleted then.
+//
+// Shows: hub/removed-when-confirmed
+func TestNoRoleIsTakenByWhatOnlyTheCacheSays(t *testing.T) {
+	cluster := func(accepted bool) client.Object {
+		return &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: accepted}}
+	}
+	for sentence, cached := range map[string][]client.Object{
+		"the cluster is not in the cache yet": {addOnAt("c1")},
+		"the cluster was not accepted":        {addOnAt("c1"), cluster(false)},
+		"the add-on is not in the cache yet":  {cluster(true)},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			binding := roleBinding("shared", "c1", "a")
+			build := func(objects ...client.Object) client.Client {
+				return fake.NewClientBuilder().WithScheme(confirmScheme(t)).WithObjects(objects...).
+					WithStatusSubresource(&addonv1alpha1.ManagedClusterAddOn{}).
+					WithObjects(binding.DeepCopy(), ownNamespace("c1")).
+					WithIndex(&rbacv1.RoleBinding{}, addonapi.IndexBinding, addonapi.BindingKeys).
+					WithIndex(&rbacv1.RoleBinding{}, addonapi.IndexSharedBinding, addonapi.SharedBindingKeys).
+					WithIndex(&workv1.ManifestWork{}, indexHosted, func(client.Object) []string { return nil }).
+					WithIndex(&clusterv1.ManagedCluster{}, metav1.ObjectNameField, nameOf).Build()
+			}
+			cache, live := build(cached...), build(addOnAt("c1"), cluster(true))
+			r := &Reconciler{
+				Client: cache, Bindings: cache, Live: live, AddOns: addonapi.Client{Client: cache}, Agents: addon.Registry{},
+				Configurer: unconfigured{}, Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0)),
+			}
+			_, _ = r.Reconcile(context.Background(), reconcile.Request("c1", "a")[0])
+			assert.NoError(t, cache.Get(t.Context(), client.ObjectKeyFromObject(binding), &rbacv1.RoleBinding{}),
+				"the agent of an add-on that the API server has, on a cluster that it accepts, lost its role")
+		})
+	}
+}
+
+// The author renders an object for clusters with a label. The cache has the ManagedCluster as it was before it had that.
+//
+// Shows: hub/removed-when-confirmed
+func TestNoObjectIsDeletedByAnEarlierCopyOfItsCluster(t *testing.T) {
+	f := factsOf(configMap("always", 1), configMap("for-clusters-with-a-label", 1))
+	f.cluster.Labels = map[string]string{"gpu": "yes"}
+	f, _ = simulate(t, f)
+	live := liveWith(t, f.addOn, f.cluster)
+
+	cached := f
+	cached.cluster = f.cluster.DeepCopy()
+	cached.cluster.Labels = nil
+	cached.rendering.Objects = f.rendering.Objects[:1]
+	planned, err := planWorks(cached)
+	require.NoError(t, err)
+	require.True(t, takesObjects(plan{works: planned.steps}))
+	r := &Reconciler{Live: live, AddOns: addonapi.Client{}}
+	stale, err := r.stale(t.Context(), cached, plan{works: planned.steps})
+	require.NoError(t, err)
+	assert.True(t, stale, "it loses %v, by a copy of cluster c1 that the API server does not have any more", lost(planned.steps))
+}
