@@ -76,6 +76,8 @@ type judge struct {
 	hookRan map[pair]bool
 	// unwelcome are the clusters that were denied or deleted, and since when.
 	unwelcome map[string]time.Time
+	// left are the clusters that were denied in this play: placements drop them, with the place that they had in a rollout.
+	left map[string]bool
 	// issued are the certificates of clusters and add-ons, excused those who may ask for one at any time.
 	issued  map[pair]life
 	excused map[pair]bool
@@ -99,6 +101,7 @@ func (j *judge) forget() {
 	j.protected, j.content, j.told = map[id]string{}, map[id]string{}, map[types.UID]bool{}
 	j.atOnce, j.image, j.settled = map[string]int{}, map[pair]string{}, map[pair]string{}
 	j.hooked, j.hookRan, j.unwelcome = map[string]bool{}, map[pair]bool{}, map[string]time.Time{}
+	j.left = map[string]bool{}
 	if j.issued == nil {
 		j.issued, j.seen, j.approved = map[pair]life{}, map[types.UID]bool{}, map[types.UID]bool{}
 	}
@@ -197,6 +200,13 @@ func (j *judge) mislead(cluster string) {
 	j.misled[cluster] = true
 }
 
+// leaves notes that a cluster is about to be denied.
+func (j *judge) leaves(cluster string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.left[cluster] = true
+}
+
 // deny notes that a cluster is not welcome any more, once that is written.
 func (j *judge) deny(cluster string) {
 	j.mu.Lock()
@@ -247,6 +257,9 @@ func (j *judge) work(ctx context.Context, kind watch.EventType, o *workv1.Manife
 	var moving []string
 	for other, to := range j.image {
 		if other.addOn != p.addOn || to != image || j.settled[other] == image || j.settled[other] == "" {
+			continue
+		}
+		if other != p && j.left[other.cluster] {
 			continue
 		}
 		if other != p {

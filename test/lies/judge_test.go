@@ -154,6 +154,12 @@ func TestTheJudgeNoticesWhatNobodyAskedFor(t *testing.T) {
 			move(j, a)
 			move(j, b)
 		}},
+		"one moves after the other, which is on its way, was denied": {happens: func(j *judge) {
+			settled(j)
+			move(j, a)
+			j.leaves(a.cluster)
+			move(j, b)
+		}},
 		"one moves after the other": {available: []pair{a}, happens: func(j *judge) {
 			settled(j)
 			move(j, a)

@@ -227,6 +227,7 @@ func (r *run) denyAWhile(ctx context.Context, one *spoke, within time.Duration) 
 		cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: one.Name}}
 		return edit(ctx, r.hub, cluster, func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = accepted })
 	}
+	r.judge.leaves(one.Name)
 	if err := accept(false); err != nil {
 		return err
 	}

@@ -122,6 +122,18 @@ func (m *Model) put(w *work, t *thing) {
 	if m.chance(30) {
 		w.orphans[t.id] = true
 	}
+	if t.released && t.presence == gone {
+		m.mayStay(t)
+	}
+}
+
+// mayStay notes that an object that is to go may be taken over by another work first: what is in it stays then.
+func (m *Model) mayStay(t *thing) {
+	for _, c := range m.children(t) {
+		if !m.written(c) && c.presence == gone {
+			c.presence = open
+		}
+	}
 }
 
 // add adds an object that no work has to a work.

@@ -312,6 +312,33 @@ func TestWhatLeavesItsLastWork(t *testing.T) {
 	assert.Equal(t, open, cluster.presence)
 }
 
+// A work whose namespace goes with it is deleted, and another one gets the namespace, which may be in time: then what no
+// work has stays in it.
+func TestWhatIsInANamespaceThatAnotherWorkTakesOverMayStay(t *testing.T) {
+	m := NewModel(1)
+	at := slices.IndexFunc(m.things, func(t *thing) bool { return t.kind == namespace })
+	home := m.things[at]
+	child := m.children(home)[0]
+	child.presence = left
+	from, to := m.works[0], m.works[1]
+	from.exists, to.exists = true, true
+	for _, w := range []*work{from, to} {
+		w.policy, w.orphans, w.ever = workv1.DeletePropagationPolicyTypeForeground, map[int]bool{}, map[int]*thing{}
+	}
+	m.put(from, home)
+	from.orphans = map[int]bool{}
+	m.leave(from, home)
+	require.Equal(t, gone, child.presence)
+	m.put(to, home)
+	assert.Equal(t, open, child.presence)
+
+	m.leave(to, home)
+	m.Calm()
+	require.Equal(t, gone, child.presence)
+	m.put(to, home)
+	assert.Equal(t, gone, child.presence, "the namespace went, and it with it")
+}
+
 // Shows: invariants/listed-until-gone
 func TestWhatIsHeldUpStaysListed(t *testing.T) {
 	m, config, _, _ := small()
