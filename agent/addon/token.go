@@ -167,9 +167,9 @@ func judgeToken(c credential, f facts, reg registration) tokenState {
 	return state
 }
 
-// rotation returns when a token is replaced that came with clocks that were apart. One that was far ahead may be set right
-// at any time, so such a token is replaced when a right clock says so, but not before a quarter of its life is over:
-// where the clock stays wrong, tokens are replaced earlier than they need to be.
+// rotation returns when a token is replaced that came with clocks that were apart. One that was far ahead may be set
+// right at any time, so such a token is replaced when a right clock says so, but not before a quarter of its life is
+// over: where the clock stays wrong, tokens are replaced earlier than they need to be.
 func rotation(claims token.Claims, due time.Time, apart time.Duration) time.Time {
 	life := claims.ExpiresAt.Sub(claims.IssuedAt)
 	if quarter := claims.IssuedAt.Add(apart + life/4); apart <= life/8 {

@@ -99,8 +99,8 @@ func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (bool, error) {
 	return false, nil
 }
 
-// clustersChanged reports whether the cluster of an add-on is not as the cache has it in what is rendered for it, or its
-// hosting cluster in whether it hosts it.
+// clustersChanged reports whether the cluster of an add-on is not as the cache has it in what is rendered for it, or
+// its hosting cluster in whether it hosts it.
 func (r *Reconciler) clustersChanged(ctx context.Context, f facts) (bool, error) {
 	cluster, err := r.liveCluster(ctx, f.addOn.Namespace)
 	if err != nil || cluster == nil || clusterDiffers(f.cluster, cluster) {
@@ -114,15 +114,15 @@ func (r *Reconciler) clustersChanged(ctx context.Context, f facts) (bool, error)
 	return err == nil && hostOf(f) != was, err
 }
 
-// liveCluster reads a cluster from the API server; nil when it does not exist. Programs of authors may list clusters and
-// not get one.
+// liveCluster reads a cluster from the API server; nil when it does not exist. Programs of authors may list clusters
+// and not get one.
 func (r *Reconciler) liveCluster(ctx context.Context, name string) (*clusterv1.ManagedCluster, error) {
 	return reconcile.GetListed[*clusterv1.ManagedCluster](ctx, r.Live, types.NamespacedName{Name: name},
 		&clusterv1.ManagedClusterList{})
 }
 
-// takesObjects reports whether a plan deletes a work, or leaves the works of a cluster without an object that they have.
-// One that goes from one work of a cluster to another stays there.
+// takesObjects reports whether a plan deletes a work, or leaves the works of a cluster without an object that they
+// have. One that goes from one work of a cluster to another stays there.
 func takesObjects(p plan) bool {
 	had, stays := map[placed]bool{}, map[placed]bool{}
 	for _, s := range p.works {

@@ -56,9 +56,9 @@ func (r *Reconciler) actOnDeletion(ctx context.Context, f deletionFacts, p delet
 }
 
 // deletionStale reports whether a plan that deletes works is about an earlier add-on of the name, which only the cache
-// has, or one that creates works is about an add-on that lost its finalizers meanwhile, or whose hooks were recorded. The
-// cache of works may be ahead of it and show that those of the hooks are gone: they would run again, and nobody would
-// delete their works. Only we remove finalizers of ours, one pass after the other.
+// has, or one that creates works is about an add-on that lost its finalizers meanwhile, or whose hooks were recorded.
+// The cache of works may be ahead of it and show that those of the hooks are gone: they would run again, and nobody
+// would delete their works. Only we remove finalizers of ours, one pass after the other.
 func (r *Reconciler) deletionStale(ctx context.Context, f deletionFacts, p deletionPlan) (bool, error) {
 	creates := creates(p.works)
 	if !creates && !takesObjects(plan{works: p.works}) {

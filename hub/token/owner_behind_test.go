@@ -34,11 +34,11 @@ func TestNoServiceAccountIsGivenToAnAddOnThatOnlyTheCacheHas(t *testing.T) {
 	}
 	earlier, present := addOn(kube(tokens.Driver)), addOn(kube(tokens.Driver))
 	earlier.UID, present.UID = "earlier", "present"
-	build := func(addOn client.Object) client.Client {
+	build := func(addOn *addonv1beta1.ManagedClusterAddOn) client.Client {
 		b := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&addonv1beta1.ManagedClusterAddOn{}).WithObjects(
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace, Labels: map[string]string{names.LabelClusterName: key.Namespace}}},
 			&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}},
-			addOn.DeepCopyObject().(client.Object))
+			addOn.DeepCopy())
 		return b.WithObjects(wanted(key, nil)...).Build()
 	}
 	cached := build(earlier)

@@ -76,7 +76,7 @@ type judge struct {
 	hookRan map[pair]bool
 	// unwelcome are the clusters that were denied or deleted, and since when.
 	unwelcome map[string]time.Time
-	// left are the clusters that were denied in this play: placements drop them, with the place that they had in a rollout.
+	// left are the clusters that were denied in this play: placements drop them, with their places in rollouts.
 	left map[string]bool
 	// issued are the certificates of clusters and add-ons, excused those who may ask for one at any time.
 	issued  map[pair]life

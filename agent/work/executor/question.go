@@ -80,8 +80,8 @@ func (q Question) GrantsPermissions() bool {
 
 // MustTry reports whether the executor tries each write of the object first: of what grants permissions, of admission
 // policies and trust bundles, for which the API server asks who writes them (for the right to read the params of a
-// policy, or to attest for a signer), and of the kinds that Kubernetes does not serve itself, because an API server that
-// it forwards them to may decide by who asks.
+// policy, or to attest for a signer), and of the kinds that Kubernetes does not serve itself, because an API server
+// that it forwards them to may decide by who asks.
 func (q Question) MustTry() bool {
 	return q.GrantsPermissions() || q.Verbs != VerbsRead && !slices.Contains(groupsWithoutTrial(), q.Object.Group)
 }
