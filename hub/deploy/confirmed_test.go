@@ -213,3 +213,36 @@ func TestNoObjectIsDeletedByAnEarlierCopyOfItsCluster(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, stale, "it loses %v, by a copy of cluster c1 that the API server does not have any more", lost(planned.steps))
 }
+
+// Kubernetes deletes the works of an add-on that went, and may need minutes for it. The next add-on of the name waits
+// for that.
+//
+// Shows: hub/earlier-works
+func TestWorksOfAnEarlierAddOnAreDeletedForTheNextOne(t *testing.T) {
+	f := factsOf(configMap("a", 1))
+	f.addOn.UID = "present"
+	earlier, present := f.addOn.DeepCopy(), f.addOn.DeepCopy()
+	earlier.UID = "earlier"
+	other := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "other"}
+	work := func(name string, owners ...metav1.OwnerReference) *workv1.ManifestWork {
+		return &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: name, OwnerReferences: owners}}
+	}
+	going := work("addon-a-deploy-2", ownerReference(earlier, true))
+	going.DeletionTimestamp = &metav1.Time{Time: f.now}
+	f.works = []*workv1.ManifestWork{
+		work("addon-a-deploy-0", ownerReference(earlier, true)), work("addon-a-deploy-1", ownerReference(earlier, true), other),
+		going, work("addon-a-deploy-3", ownerReference(present, true)), work("addon-a-deploy-4", other), work("addon-a-deploy-5"),
+	}
+	p := decide(f)
+	require.ErrorContains(t, p.worksErr, "waiting until the ManifestWorks of an earlier add-on a are gone")
+	assert.Equal(t, map[string]reconcile.Verb{"c1/addon-a-deploy-0": reconcile.Delete}, verbsOf(p.works))
+
+	stale, err := (&Reconciler{Live: liveWith(t, f.addOn, f.cluster), AddOns: addonapi.Client{}}).stale(t.Context(), f, p)
+	require.NoError(t, err)
+	assert.False(t, stale)
+	next := f.addOn.DeepCopy()
+	next.UID = "next"
+	stale, err = (&Reconciler{Live: liveWith(t, next, f.cluster), AddOns: addonapi.Client{}}).stale(t.Context(), f, p)
+	require.NoError(t, err)
+	assert.True(t, stale, "the add-on in the cache is not the last one")
+}

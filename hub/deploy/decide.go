@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -30,7 +31,7 @@ type plan struct {
 	bindings []bindingStep
 
 	works []workStep
-	// worksErr is why the works stay unchanged.
+	// worksErr is why the works stay unchanged, but for those that an earlier add-on left.
 	worksErr error
 	// kept are our works that stay unchanged.
 	kept []*workv1.ManifestWork
@@ -68,6 +69,9 @@ func decide(f facts) plan {
 		w, p.worksErr = planWorks(f)
 	}
 	if p.worksErr != nil {
+		if wait := (*works.WaitError)(nil); errors.As(p.worksErr, &wait) {
+			p.works = works.Left(f.addOn, f.works)
+		}
 		p.kept = ownWorks(f)
 		return p
 	}

@@ -10,6 +10,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // Purpose is what the works of a set are for.
@@ -140,6 +141,26 @@ func ownedBy(object metav1.Object, addOn *addonv1beta1.ManagedClusterAddOn) bool
 // ofAnEarlierAddOn reports whether a work belonged to an add-on of this name that was deleted since.
 func ofAnEarlierAddOn(work *workv1.ManifestWork, addOn *addonv1beta1.ManagedClusterAddOn) bool {
 	return slices.ContainsFunc(work.OwnerReferences, func(owner metav1.OwnerReference) bool {
-		return owner.Kind == "ManagedClusterAddOn" && owner.Name == addOn.Name && owner.UID != addOn.UID
+		return isEarlier(owner, addOn)
 	})
+}
+
+// isEarlier reports whether an owner is an add-on of this name that was deleted since.
+func isEarlier(owner metav1.OwnerReference, addOn *addonv1beta1.ManagedClusterAddOn) bool {
+	return owner.Kind == "ManagedClusterAddOn" && owner.Name == addOn.Name && owner.UID != addOn.UID
+}
+
+// Left returns the steps that delete the works which nothing but earlier add-ons of this name owns. Kubernetes deletes
+// them, too, and may need minutes for it: its garbage collector reads add-ons by the conversion of the hub manager, and
+// pauses longer and longer while that is away.
+func Left(addOn *addonv1beta1.ManagedClusterAddOn, have []*workv1.ManifestWork) []Step {
+	var steps []Step
+	for _, work := range have {
+		owned := func(owner metav1.OwnerReference) bool { return !isEarlier(owner, addOn) }
+		if ofAnEarlierAddOn(work, addOn) && !slices.ContainsFunc(work.OwnerReferences, owned) &&
+			work.DeletionTimestamp == nil {
+			steps = append(steps, Step{Verb: reconcile.Delete, Before: work})
+		}
+	}
+	return steps
 }

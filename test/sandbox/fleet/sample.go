@@ -27,9 +27,9 @@ const sampleTimeout = 5 * time.Second
 // all of the first hour.
 var sampledAPIServerArgs = []string{"--event-ttl=5m"}
 
-// sampledStoreArgs let etcd forget what is older than five minutes by itself. An API server asks for that, too, but
+// sampledStoreArgs let etcd forget what is older than a minute by itself. An API server asks for that, too, but
 // only when it has lived for ten minutes, and some are killed all the time.
-var sampledStoreArgs = []string{"--auto-compaction-mode=periodic", "--auto-compaction-retention=5m"}
+var sampledStoreArgs = []string{"--auto-compaction-mode=periodic", "--auto-compaction-retention=1m"}
 
 // Figure is what is sampled of a program.
 type Figure string
