@@ -72,6 +72,9 @@ func (r *Reconciler) refresh(
 		res.served = served
 		return res
 	}
+	// The answer may have taken its time.
+	f.now = r.Clock.Now()
+	f.ahead, f.hubKnown = r.Ahead()
 	state := judgeToken(fresh, f, reg)
 	if !state.verdict.Fits {
 		res = res.failed(fmt.Errorf("the hub issued something else than was asked for: %s", state.verdict.Why))
@@ -131,9 +134,13 @@ func (r *Reconciler) loadToken(
 	return state, nil
 }
 
-// clockSlack is by how much two measurements of the time at the hub may differ. API servers accept a token that is not
-// valid for as long yet.
-const clockSlack = time.Minute
+const (
+	// clockSlack is by how much two measurements of the time at the hub may differ.
+	clockSlack = time.Minute
+	// earlySlack is for how long a token may not be valid yet: the API servers of one hub may disagree about the time,
+	// and nobody can take a token back that the other one issued.
+	earlySlack = 10 * time.Minute
+)
 
 // judgeToken judges a token. If the UID of the present ServiceAccount is unknown, the UID in the token counts: unknown
 // is not a reason to give up a credential.
@@ -160,7 +167,7 @@ func judgeToken(c credential, f facts, reg registration) tokenState {
 		uid = claims.ServiceAccountUID
 	}
 	state.verdict = token.Judge(c.token, reg.account.user, uid, now.Add(-apart), f.cluster, f.name)
-	if v := &state.verdict; v.Fits && f.hubKnown && claims.IssuedAt.After(now.Add(clockSlack)) {
+	if v := &state.verdict; v.Fits && f.hubKnown && claims.IssuedAt.After(now.Add(earlySlack)) {
 		v.Fits, v.Why = false, "the token is not valid before "+claims.IssuedAt.Format(time.RFC3339)
 	}
 	state.rotateAt = f.toLocal(rotation(claims, state.verdict.RotateAt, apart))

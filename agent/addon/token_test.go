@@ -308,7 +308,8 @@ func TestATokenThatCannotBeStoredIsKeptForTheNextTry(t *testing.T) {
 	})
 	r := &Reconciler{
 		Hub: stubCluster{client: hub}, Cluster: "c1", sides: map[side]cluster.Cluster{sideAgent: stubCluster{client: agent}},
-		watch: &watcher{},
+		watch: &watcher{}, Clock: clocktesting.NewFakePassiveClock(noon),
+		Ahead: func() (time.Duration, bool) { return 0, false },
 	}
 	f, p := addonWith(), place{side: sideAgent, namespace: "ns"}
 	reg := registration{secret: types.NamespacedName{Namespace: "ns", Name: "hello-kubeconfig"}, account: &account{user: helloAccount, uid: "u1"}}

@@ -72,11 +72,11 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) results {
 // had that is gone: Kubernetes would collect what is made for it, which would wake the next pass, without an end, and
 // its agent would have its roles meanwhile. Another one puts an add-on that keeps its configuration back to one that it
 // had before. A third one removes something from a cluster, and the cache may show the annotations or the hosting
-// cluster of before. The event about the add-on or the cluster wakes the next pass.
+// cluster of before. Such a pass is a lost race.
 func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (bool, error) {
 	again := makesAgain(r.made.had(f.addOn), p)
 	back := f.configuration.Choice.Held != "" && (again || changesConfigs(p))
-	removes := takesObjects(p)
+	removes := takesObjects(p) || slices.ContainsFunc(p.bindings, func(s bindingStep) bool { return s.Verb == reconcile.Delete })
 	if again || back || removes {
 		live, err := r.AddOns.SameAddOn(ctx, r.Live, f.addOn)
 		if err != nil || live == nil || (again && live.DeletionTimestamp != nil) {
@@ -103,8 +103,12 @@ func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (bool, error) {
 // its hosting cluster in whether it hosts it.
 func (r *Reconciler) clustersChanged(ctx context.Context, f facts) (bool, error) {
 	cluster, err := r.liveCluster(ctx, f.addOn.Namespace)
-	if err != nil || cluster == nil || clusterDiffers(f.cluster, cluster) {
+	if err != nil || cluster == nil {
 		return err == nil, err
+	}
+	// The cache keeps a part of what an agent may report, so the same version counts as the same.
+	if cluster.ResourceVersion != f.cluster.ResourceVersion && clusterDiffers(f.cluster, cluster) {
+		return true, nil
 	}
 	if hostName(f) == "" {
 		return false, nil

@@ -203,7 +203,7 @@ func TestNoObjectIsDeletedByAnEarlierCopyOfItsCluster(t *testing.T) {
 
 	cached := f
 	cached.cluster = f.cluster.DeepCopy()
-	cached.cluster.Labels = nil
+	cached.cluster.Labels, cached.cluster.ResourceVersion = nil, "earlier"
 	cached.rendering.Objects = f.rendering.Objects[:1]
 	planned, err := planWorks(cached)
 	require.NoError(t, err)

@@ -1,13 +1,16 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/decode"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // passed remembers, while an add-on has RoleBindings for all clusters, on which clusters its agents have their own, or
@@ -129,6 +133,10 @@ func (r *Reconciler) dropComplete(ctx context.Context, key types.NamespacedName,
 	if err != nil || !r.passed.complete(key.Name, livingClusters(all)) {
 		return err
 	}
+	// The cache may lack the add-on on a cluster whose agent has nothing else yet.
+	if all, err = r.liveAddOns(ctx, key.Name); err != nil || !r.passed.complete(key.Name, livingClusters(all)) {
+		return err
+	}
 	former = slices.DeleteFunc(slices.Clone(former), func(binding *rbacv1.RoleBinding) bool {
 		return binding.Namespace == key.Namespace // It became that of this cluster.
 	})
@@ -138,6 +146,32 @@ func (r *Reconciler) dropComplete(ctx context.Context, key types.NamespacedName,
 	r.passed.forget(key.Name)
 	return nil
 }
+
+// liveAddOns lists the metadata of an add-on on all clusters from the API server.
+func (r *Reconciler) liveAddOns(ctx context.Context, name string) ([]client.Object, error) {
+	var all []client.Object
+	version := cmp.Or(r.AddOns.Wire, addonapi.WireAlpha)
+	newPage := func() *metav1.PartialObjectMetadataList {
+		page := &metav1.PartialObjectMetadataList{}
+		page.SetGroupVersionKind(schema.GroupVersionKind{
+			Group: addonv1beta1.GroupName, Version: string(version), Kind: "ManagedClusterAddOnList",
+		})
+		return page
+	}
+	err := reconcile.InPages(ctx, r.Live, addOnPage, newPage, func(page *metav1.PartialObjectMetadataList) error {
+		for i := range page.Items {
+			all = append(all, &page.Items[i])
+		}
+		return nil
+	}, client.MatchingFields{metav1.ObjectNameField: name})
+	if err != nil {
+		return nil, fmt.Errorf("listing add-on %s on all clusters: %w", name, err)
+	}
+	return all, nil
+}
+
+// addOnPage is how many add-ons are listed at once.
+const addOnPage = 500
 
 // passUnread is the pass of an add-on of which something cannot be decoded, as far as its RoleBindings for all clusters
 // go: they must not stay for the agents of clusters that are denied, only because the agent of one cluster makes its

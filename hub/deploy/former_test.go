@@ -42,6 +42,7 @@ func TestTheBindingOfAllClustersStaysWhileAnAddOnIsUnknown(t *testing.T) {
 				return &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "a"}}
 			}
 			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(former, addOn("c1"), addOn("c2")).
+				WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, metav1.ObjectNameField, nameOf).
 				WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, addonapi.IndexName, func(o client.Object) []string {
 					return []string{o.GetName()}
 				}).

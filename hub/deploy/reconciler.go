@@ -119,11 +119,14 @@ func (r *Reconciler) deploy(ctx context.Context, request ctrl.Request, f facts) 
 		return outcome.And(reconcile.FromError(r.dropFormer(ctx, request.NamespacedName, f))).Settle(f.now)
 	}
 	p := decide(f)
-	if stale, err := r.stale(ctx, f, p); err != nil || stale {
+	stale, err := r.stale(ctx, f, p)
+	if stale {
+		err = reconcile.Behind(addonv1beta1.GroupName, "managedclusteraddons", request.String())
+	}
+	if err != nil {
 		return reconcile.FromError(err).Settle(f.now)
 	}
 	r.verified.set(request.NamespacedName, p.verified)
-	var err error
 	if f.addOn, err = r.recordAdmission(ctx, f, p); err != nil {
 		return reconcile.FromError(client.IgnoreNotFound(err)).Settle(f.now)
 	}

@@ -107,12 +107,12 @@ func concludeApplied(
 
 // worksAfter returns our deploy works of both sides after the pass, ordered by name.
 func worksAfter(f facts, p plan, done results) []*workv1.ManifestWork {
-	current := slices.Clone(p.kept)
+	current, own := slices.Clone(p.kept), ownWorks(f)
 	for i, s := range p.works {
 		switch {
 		case done.works[i] == nil && s.Verb != reconcile.Delete:
 			current = append(current, s.After)
-		case done.works[i] != nil && s.Verb != reconcile.Create && s.Before.Name != hostingHookName(f):
+		case done.works[i] != nil && s.Verb != reconcile.Create && slices.Contains(own, s.Before):
 			current = append(current, s.Before)
 		}
 	}
@@ -121,9 +121,6 @@ func worksAfter(f facts, p plan, done results) []*workv1.ManifestWork {
 	})
 	return current
 }
-
-// hostingHookName returns the name of the work of a hook on a hosting cluster.
-func hostingHookName(f facts) string { return setOf(f, works.Hosting, works.PreDelete).Name(0) }
 
 // registrationApplied returns the condition RegistrationApplied; false leaves it unchanged.
 func registrationApplied(f facts, p plan, done results) (metav1.Condition, bool) {

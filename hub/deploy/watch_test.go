@@ -187,6 +187,7 @@ func TestANamespaceWithManyBindingsForAllClustersWakesEachAddOnOnce(t *testing.T
 		all = append(all, binding)
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(all...).
+		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, metav1.ObjectNameField, nameOf).
 		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, addonapi.IndexName, func(o client.Object) []string { return []string{o.GetName()} }).
 		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, indexHost, hostKeys).Build()
 	r := &Reconciler{Client: c, AddOns: addonapi.Client{Client: c}}

@@ -50,6 +50,9 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) result {
 		if s.Verb == reconcile.Replace {
 			return nil, nil // The cache shows it soon, and then it is replaced.
 		}
+		if live, err := r.AddOns.SameAddOn(ctx, r.Live, f.addOn); err != nil || live == nil {
+			return nil, err // It would get an owner that only the cache has.
+		}
 		return []reconcile.Step[client.Object]{s.Step}, nil
 	}
 	done := result{}

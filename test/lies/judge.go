@@ -76,8 +76,9 @@ type judge struct {
 	hookRan map[pair]bool
 	// unwelcome are the clusters that were denied or deleted, and since when.
 	unwelcome map[string]time.Time
-	// left are the clusters that were denied in this play: placements drop them, with their places in rollouts.
-	left map[string]bool
+	// left is the image to which the add-ons of a cluster moved when it was denied: placements drop it then, with its
+	// place in their rollouts.
+	left map[pair]string
 	// issued are the certificates of clusters and add-ons, excused those who may ask for one at any time.
 	issued  map[pair]life
 	excused map[pair]bool
@@ -101,7 +102,7 @@ func (j *judge) forget() {
 	j.protected, j.content, j.told = map[id]string{}, map[id]string{}, map[types.UID]bool{}
 	j.atOnce, j.image, j.settled = map[string]int{}, map[pair]string{}, map[pair]string{}
 	j.hooked, j.hookRan, j.unwelcome = map[string]bool{}, map[pair]bool{}, map[string]time.Time{}
-	j.left = map[string]bool{}
+	j.left = map[pair]string{}
 	if j.issued == nil {
 		j.issued, j.seen, j.approved = map[pair]life{}, map[types.UID]bool{}, map[types.UID]bool{}
 	}
@@ -204,7 +205,11 @@ func (j *judge) mislead(cluster string) {
 func (j *judge) leaves(cluster string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.left[cluster] = true
+	for p, image := range j.image {
+		if p.cluster == cluster {
+			j.left[p] = image
+		}
+	}
 }
 
 // deny notes that a cluster is not welcome any more, once that is written.
@@ -259,7 +264,7 @@ func (j *judge) work(ctx context.Context, kind watch.EventType, o *workv1.Manife
 		if other.addOn != p.addOn || to != image || j.settled[other] == image || j.settled[other] == "" {
 			continue
 		}
-		if other != p && j.left[other.cluster] {
+		if other != p && j.left[other] == image {
 			continue
 		}
 		if other != p {

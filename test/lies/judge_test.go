@@ -247,3 +247,22 @@ func TestWhatPeopleWantIsCompared(t *testing.T) {
 		assert.Contains(t, wrong, want)
 	}
 }
+
+// A cluster was denied and accepted again, and came to rest. In the next rollout of the same play the hub moves both at
+// once, and one may.
+func TestTheJudgeSeesTwoThatMoveAlsoWhenOneWasDeniedLongAgo(t *testing.T) {
+	a, b := pair{"c1", "a"}, pair{"c2", "a"}
+	j := judged()
+	j.rolls("a", 1, false)
+	j.leaves(a.cluster)
+	j.deny(a.cluster)
+	j.welcome(a.cluster)
+	for _, p := range []pair{a, b} {
+		j.workload(watch.Added, p.cluster, deployment("a", "v1", true))
+		j.work(t.Context(), watch.Added, workOfAddOn(p.cluster, "a", "v1"))
+	}
+	for _, p := range []pair{a, b} {
+		j.work(t.Context(), watch.Modified, workOfAddOn(p.cluster, "a", "v2"))
+	}
+	assert.Len(t, j.found(), 1, "two move, and one may")
+}

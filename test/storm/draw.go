@@ -130,7 +130,7 @@ func (m *Model) put(w *work, t *thing) {
 // mayStay notes that an object that is to go may be taken over by another work first: what is in it stays then.
 func (m *Model) mayStay(t *thing) {
 	for _, c := range m.children(t) {
-		if !m.written(c) && c.presence == gone {
+		if !m.written(c) && c.presence == gone && c.wentWith == t {
 			c.presence = open
 		}
 	}

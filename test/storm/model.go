@@ -263,7 +263,7 @@ func (m *Model) children(t *thing) []*thing {
 func (m *Model) lost(t *thing, how presence) {
 	for _, c := range m.children(t) {
 		if !m.written(c) && c.presence != gone {
-			c.presence = c.deleted(how)
+			c.presence, c.wentWith = c.deleted(how), t
 		}
 	}
 }
@@ -287,7 +287,7 @@ func (m *Model) leave(w *work, t *thing) []leaving {
 	if t.byHand || (!last && t.writes()) {
 		return nil
 	}
-	t.released = true
+	t.released, t.wentWith = true, nil
 	switch {
 	case !t.writes():
 		// It stays as it is, unless the work that leaves does not know yet that it may only read it.

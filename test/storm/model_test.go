@@ -425,3 +425,24 @@ func TestAWorkThatOrphansIsMadeInThePlaceOfAnotherOneOnlyWhenItsObjectsGo(t *tes
 		workv1.DeletePropagationPolicyTypeOrphan: true,
 	}, waits)
 }
+
+// An object leaves the only work that has it, which owns it: it is to be deleted for that alone. Then its namespace
+// leaves the work, too, and another work takes that over.
+func TestWhatLeftItsOwnWorkGoesWhateverBecomesOfItsNamespace(t *testing.T) {
+	m := NewModel(1)
+	home := m.things[slices.IndexFunc(m.things, func(t *thing) bool { return t.kind == namespace })]
+	child := m.children(home)[0]
+	from, to := m.works[0], m.works[1]
+	from.exists, to.exists = true, true
+	for _, w := range []*work{from, to} {
+		w.policy, w.orphans, w.ever = workv1.DeletePropagationPolicyTypeForeground, map[int]bool{}, map[int]*thing{}
+	}
+	m.put(from, home)
+	m.put(from, child)
+	from.orphans = map[int]bool{}
+	m.leave(from, child)
+	require.Equal(t, gone, child.presence, "the work owned it")
+	m.leave(from, home)
+	m.put(to, home)
+	assert.Equal(t, gone, child.presence, "an agent that forgets to delete %v is not noticed any more", child.name)
+}

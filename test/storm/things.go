@@ -130,6 +130,8 @@ type thing struct {
 	exists bool
 	// presence reports whether it exists when no work writes it.
 	presence presence
+	// wentWith is what it was part of when that was the last to go; nil where it went alone.
+	wentWith *thing
 	// released reports that works stopped writing it after the last calm. The agent may not have observed that yet, and
 	// then creates the object again when a hand deletes it.
 	released bool
