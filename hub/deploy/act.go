@@ -76,7 +76,7 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) results {
 func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (bool, error) {
 	again := makesAgain(r.made.had(f.addOn), p)
 	back := f.configuration.Choice.Held != "" && (again || changesConfigs(p))
-	removes := takesObjects(p) || slices.ContainsFunc(p.bindings, func(s bindingStep) bool { return s.Verb == reconcile.Delete })
+	removes := takesObjects(p) || takesRoles(p)
 	if again || back || removes {
 		live, err := r.AddOns.SameAddOn(ctx, r.Live, f.addOn)
 		if err != nil || live == nil || (again && live.DeletionTimestamp != nil) {
@@ -123,6 +123,11 @@ func (r *Reconciler) clustersChanged(ctx context.Context, f facts) (bool, error)
 func (r *Reconciler) liveCluster(ctx context.Context, name string) (*clusterv1.ManagedCluster, error) {
 	return reconcile.GetListed[*clusterv1.ManagedCluster](ctx, r.Live, types.NamespacedName{Name: name},
 		&clusterv1.ManagedClusterList{})
+}
+
+// takesRoles reports whether a plan deletes RoleBindings.
+func takesRoles(p plan) bool {
+	return slices.ContainsFunc(p.bindings, func(s bindingStep) bool { return s.Verb == reconcile.Delete })
 }
 
 // takesObjects reports whether a plan deletes a work, or leaves the works of a cluster without an object that they
