@@ -29,8 +29,9 @@ func TestATokenThatCameLateIsStored(t *testing.T) {
 		) error {
 			asked++
 			clock.Step(90 * time.Second)
-			sub.(*authenticationv1.TokenRequest).Status.Token =
-				string(jwt(helloAccount, "u1", clock.Now(), clock.Now().Add(24*time.Hour)))
+			request, ok := sub.(*authenticationv1.TokenRequest)
+			require.True(t, ok)
+			request.Status.Token = string(jwt(helloAccount, "u1", clock.Now(), clock.Now().Add(24*time.Hour)))
 			return nil
 		},
 	})

@@ -53,9 +53,9 @@ func takesInUpgrade(t *testing.T, value string) {
 	// What the cache of the hub manager has of the very same version.
 	trimmed, err := (&hubprocess.Trims{}).Cluster(f.cluster.DeepCopy())
 	require.NoError(t, err)
-	is := false
-	f.cluster, is = trimmed.(*clusterv1.ManagedCluster)
+	cached, is := trimmed.(*clusterv1.ManagedCluster)
 	require.True(t, is)
+	f.cluster = cached
 
 	f.rendering.Objects = f.rendering.Objects[:1]
 	obsolete := roleBinding("obsolete", "c1", "a")

@@ -70,11 +70,11 @@ func deployment(name, image string, available bool) *appsv1.Deployment {
 	return d
 }
 
-func workOfAddOn(cluster, addOn, image string) *workv1.ManifestWork {
-	d := deployment(addOn, image, false)
+func workOfAddOn(cluster, image string) *workv1.ManifestWork {
+	d := deployment("a", image, false)
 	d.Kind, d.APIVersion = "Deployment", "apps/v1"
-	w := work(cluster, "addon-"+addOn+"-deploy-0")
-	w.UID, w.Labels = types.UID(cluster+addOn), map[string]string{names.LabelAddonName: addOn}
+	w := work(cluster, "addon-a-deploy-0")
+	w.UID, w.Labels = types.UID(cluster+"a"), map[string]string{names.LabelAddonName: "a"}
 	w.Spec.Workload.Manifests = []workv1.Manifest{manifest(d)}
 	return w
 }
@@ -116,10 +116,10 @@ func TestTheJudgeNoticesWhatNobodyAskedFor(t *testing.T) {
 		j.rolls("a", 1, false)
 		for _, p := range []pair{a, b, c} {
 			j.workload(watch.Added, p.cluster, deployment("a", "v1", true))
-			j.work(t.Context(), watch.Added, workOfAddOn(p.cluster, "a", "v1"))
+			j.work(t.Context(), watch.Added, workOfAddOn(p.cluster, "v1"))
 		}
 	}
-	move := func(j *judge, p pair) { j.work(t.Context(), watch.Modified, workOfAddOn(p.cluster, "a", "v2")) }
+	move := func(j *judge, p pair) { j.work(t.Context(), watch.Modified, workOfAddOn(p.cluster, "v2")) }
 	kept := id{"c1", kindConfigMap, "kept"}
 	for name, tc := range map[string]struct {
 		available []pair
@@ -138,7 +138,7 @@ func TestTheJudgeNoticesWhatNobodyAskedFor(t *testing.T) {
 		}},
 		"a work goes": {want: "deleted: ", happens: func(j *judge) {
 			j.protect("it is selected", workOf(a))
-			j.work(t.Context(), watch.Deleted, workOfAddOn("c1", "a", "v1"))
+			j.work(t.Context(), watch.Deleted, workOfAddOn("c1", "v1"))
 		}},
 		"a Deployment goes": {want: "deleted: ", happens: func(j *judge) {
 			j.protect("it is selected", id{"c1", kindDeployment, "a"})
@@ -259,10 +259,10 @@ func TestTheJudgeSeesTwoThatMoveAlsoWhenOneWasDeniedLongAgo(t *testing.T) {
 	j.welcome(a.cluster)
 	for _, p := range []pair{a, b} {
 		j.workload(watch.Added, p.cluster, deployment("a", "v1", true))
-		j.work(t.Context(), watch.Added, workOfAddOn(p.cluster, "a", "v1"))
+		j.work(t.Context(), watch.Added, workOfAddOn(p.cluster, "v1"))
 	}
 	for _, p := range []pair{a, b} {
-		j.work(t.Context(), watch.Modified, workOfAddOn(p.cluster, "a", "v2"))
+		j.work(t.Context(), watch.Modified, workOfAddOn(p.cluster, "v2"))
 	}
 	assert.Len(t, j.found(), 1, "two move, and one may")
 }
