@@ -1,6 +1,7 @@
 package token
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,28 +16,46 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 	tokens "github.com/spokelet/spokelet/internal/token"
 )
 
-// The hub manager starts with an API server that is behind for one kind. Without its ServiceAccount, all tokens of an
-// add-on are void.
-//
-// Shows: registration/infrastructure-confirmed
-func TestAServiceAccountIsRemovedOnlyForWhatTheAPIServerHas(t *testing.T) {
+// cluster returns the ManagedCluster of the tests.
+func cluster(accepted bool) client.Object {
+	return &clusterv1.ManagedCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: key.Namespace}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: accepted},
+	}
+}
+
+// hubWith returns a hub, or a cache of it, with the namespace of the cluster and copies of objects.
+func hubWith(t *testing.T, objects ...client.Object) client.WithWatch {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, rbacv1.AddToScheme, addonv1beta1.Install, clusterv1.Install,
 	} {
 		require.NoError(t, add(scheme))
 	}
-	cluster := func(accepted bool) client.Object {
-		return &clusterv1.ManagedCluster{
-			ObjectMeta: metav1.ObjectMeta{Name: key.Namespace}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: accepted},
-		}
+	b := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&addonv1beta1.ManagedClusterAddOn{})
+	b = b.WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: key.Namespace, Labels: map[string]string{names.LabelClusterName: key.Namespace},
+	}})
+	for _, object := range objects {
+		copied, isObject := object.DeepCopyObject().(client.Object)
+		require.True(t, isObject)
+		b = b.WithObjects(copied)
 	}
+	return b.Build()
+}
+
+// The hub manager starts with an API server that is behind for one kind. Without its ServiceAccount, all tokens of an
+// add-on are void.
+//
+// Shows: registration/infrastructure-confirmed
+func TestAServiceAccountIsRemovedOnlyForWhatTheAPIServerHas(t *testing.T) {
 	earlier := addOn(kube(tokens.Driver))
 	earlier.UID = "earlier"
 	deleting := addOn(kube(tokens.Driver))
@@ -59,20 +78,11 @@ func TestAServiceAccountIsRemovedOnlyForWhatTheAPIServerHas(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			build := func(objects []client.Object) client.Client {
-				b := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&addonv1beta1.ManagedClusterAddOn{})
-				b = b.WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-					Name: key.Namespace, Labels: map[string]string{names.LabelClusterName: key.Namespace},
-				}})
-				for _, object := range wanted(key, token) {
+				first := wanted(key, token)
+				for _, object := range first {
 					object.SetAnnotations(map[string]string{"first": "yes"})
-					b = b.WithObjects(object)
 				}
-				for _, object := range objects {
-					copied, isObject := object.DeepCopyObject().(client.Object)
-					require.True(t, isObject)
-					b = b.WithObjects(copied)
-				}
-				return b.Build()
+				return hubWith(t, append(first, objects...)...)
 			}
 			cached := build(tc.cached)
 			r := &Reconciler{
@@ -87,5 +97,60 @@ func TestAServiceAccountIsRemovedOnlyForWhatTheAPIServerHas(t *testing.T) {
 				assert.Equal(t, tc.removed, found.GetAnnotations() == nil, "%T: %v", object, err)
 			}
 		})
+	}
+}
+
+// earlierAndPresent are an add-on that only the cache has, and the one of its name that the API server has.
+func earlierAndPresent() (earlier, present *addonv1beta1.ManagedClusterAddOn) {
+	earlier, present = addOn(kube(tokens.Driver)), addOn(kube(tokens.Driver))
+	earlier.UID, present.UID = "earlier", "present"
+	return earlier, present
+}
+
+// A hub manager of OCM made the ServiceAccount, without an owner, and the add-on was made again since. The cache has the
+// earlier one: as its owner, it would have the garbage collector delete the ServiceAccount, and void all tokens.
+//
+// Shows: registration/infrastructure-confirmed
+func TestNoServiceAccountIsGivenToAnAddOnThatOnlyTheCacheHas(t *testing.T) {
+	earlier, present := earlierAndPresent()
+	cached := hubWith(t, append(wanted(key, nil), cluster(true), earlier)...)
+	r := &Reconciler{
+		Client: cached, Live: hubWith(t, append(wanted(key, nil), cluster(true), present)...),
+		AddOns: addonapi.Client{Client: cached, Wire: addonapi.WireBeta}, Clock: clocktesting.NewFakePassiveClock(now),
+	}
+	_, _ = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+	isNotOf(t, earlier, cached)
+}
+
+// The cache is behind for the ServiceAccount as well and does not have it yet: it is adopted.
+//
+// Shows: registration/infrastructure-confirmed
+func TestNoServiceAccountIsAdoptedForAnAddOnThatOnlyTheCacheHas(t *testing.T) {
+	earlier, present := earlierAndPresent()
+	cache, live := hubWith(t, cluster(true), earlier), hubWith(t, append(wanted(key, nil), cluster(true), present)...)
+	// What is read is of the cache, and what is written goes to the API server.
+	both := interceptor.NewClient(live, interceptor.Funcs{
+		Get: func(ctx context.Context, _ client.WithWatch, k client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			return cache.Get(ctx, k, o, opts...)
+		},
+		List: func(ctx context.Context, _ client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+			return cache.List(ctx, l, opts...)
+		},
+	})
+	r := &Reconciler{
+		Client: both, Live: live, AddOns: addonapi.Client{Client: both, Wire: addonapi.WireBeta},
+		Clock: clocktesting.NewFakePassiveClock(now),
+	}
+	_, _ = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+	isNotOf(t, earlier, live)
+}
+
+// isNotOf checks that the ServiceAccount has no owner that does not exist: it would be collected.
+func isNotOf(t *testing.T, addOn *addonv1beta1.ManagedClusterAddOn, c client.Client) {
+	t.Helper()
+	account := &corev1.ServiceAccount{}
+	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(wanted(key, nil)[0]), account))
+	for _, owner := range account.OwnerReferences {
+		assert.NotEqual(t, addOn.UID, owner.UID)
 	}
 }
