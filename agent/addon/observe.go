@@ -101,13 +101,19 @@ type ownedSecret struct {
 // on reports whether the Secret is on a side.
 func (s ownedSecret) on(one side) bool { return s.both || s.side == one }
 
+// readClocks sets the times of a pass.
+func (r *Reconciler) readClocks(f *facts) {
+	f.now = r.Clock.Now()
+	f.ahead, f.hubKnown = r.Ahead()
+}
+
 func (r *Reconciler) observe(ctx context.Context, addon string) (facts, error) {
 	f := facts{
-		now: r.Clock.Now(), name: addon, cluster: r.Cluster, split: len(r.sides) > 1, grace: r.LeaseGrace,
+		name: addon, cluster: r.Cluster, split: len(r.sides) > 1, grace: r.LeaseGrace,
 		agent: r.Namespace + "/" + r.SecretName, expirationSeconds: r.ExpirationSeconds, driver: r.Driver,
 		hostedNamespaces: r.HostedNamespaces, reserved: r.Reserved,
 	}
-	f.ahead, f.hubKnown = r.Ahead()
+	r.readClocks(&f)
 	var err error
 	if f.secrets, err = r.observeSecrets(ctx, f); err != nil {
 		return f, err

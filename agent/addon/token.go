@@ -73,8 +73,7 @@ func (r *Reconciler) refresh(
 		return res
 	}
 	// The answer may have taken its time.
-	f.now = r.Clock.Now()
-	f.ahead, f.hubKnown = r.Ahead()
+	r.readClocks(&f)
 	state := judgeToken(fresh, f, reg)
 	if !state.verdict.Fits {
 		res = res.failed(fmt.Errorf("the hub issued something else than was asked for: %s", state.verdict.Why))
@@ -138,7 +137,7 @@ const (
 	// clockSlack is by how much two measurements of the time at the hub may differ.
 	clockSlack = time.Minute
 	// earlySlack is for how long a token may not be valid yet: the API servers of one hub may disagree about the time,
-	// and nobody can take a token back that the other one issued.
+	// and a token that one of them issued cannot be revoked.
 	earlySlack = 10 * time.Minute
 )
 
@@ -179,9 +178,10 @@ func judgeToken(c credential, f facts, reg registration) tokenState {
 // over: where the clock stays wrong, tokens are replaced earlier than they need to be.
 func rotation(claims token.Claims, due time.Time, apart time.Duration) time.Time {
 	life := claims.ExpiresAt.Sub(claims.IssuedAt)
-	if quarter := claims.IssuedAt.Add(apart + life/4); apart <= life/8 {
+	if apart <= life/8 {
 		return due.Add(apart)
-	} else if quarter.After(due) {
+	}
+	if quarter := claims.IssuedAt.Add(apart + life/4); due.Before(quarter) {
 		return quarter
 	}
 	return due

@@ -32,9 +32,8 @@ func NewClock(local clock.PassiveClock) *Clock { return &Clock{local: local} }
 // Ahead returns by how much the local clock is ahead of that of the hub, negative where it is behind; zero as long as
 // that is unknown.
 func (c *Clock) Ahead() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.ahead
+	ahead, _ := c.Reading()
+	return ahead
 }
 
 // Reading returns Ahead and IsKnown of one instant.
@@ -46,9 +45,8 @@ func (c *Clock) Reading() (ahead time.Duration, known bool) {
 
 // IsKnown reports whether the time at the hub is known.
 func (c *Clock) IsKnown() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.known
+	_, known := c.Reading()
+	return known
 }
 
 // Now returns the time by the clock of the hub.

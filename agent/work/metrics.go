@@ -47,8 +47,8 @@ func newCounters(registerer prometheus.Registerer) (*counters, error) {
 	c := &counters{
 		applies: counter("spokelet_work_applies_total", "Manifests that were compared with the spoke by a request and are "+
 			"then applied, or could not be.", labelResult),
-		repairs: counter("spokelet_work_repairs_total", "Objects that were put right after another client had changed or deleted "+
-			"them on the spoke, by what was done.", labelAction),
+		repairs: counter("spokelet_work_repairs_total", "Objects that were put right after another client had changed or "+
+			"deleted them on the spoke, by what was done.", labelAction),
 		deletions: counter("spokelet_work_deletions_total", "Requests to delete an object of a work: it was gone at once, "+
 			"is held by a finalizer or its grace, or the request failed.", labelResult),
 		evictions: counter("spokelet_work_evictions_total", "AppliedManifestWorks without a work whose grace began or "+

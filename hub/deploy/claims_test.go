@@ -63,7 +63,7 @@ func takesInUpgrade(t *testing.T, value string) {
 	for _, work := range f.works {
 		work.UID = "w"
 	}
-	c := fake.NewClientBuilder().WithScheme(confirmScheme(t)).
+	c := fake.NewClientBuilder().WithScheme(hubScheme(t)).
 		WithObjects(addonapi.AddOnToAlpha(f.addOn), liveCluster, f.works[0].DeepCopy(), obsolete.DeepCopy()).
 		WithStatusSubresource(&addonv1alpha1.ManagedClusterAddOn{}).
 		WithIndex(&clusterv1.ManagedCluster{}, metav1.ObjectNameField, nameOf).Build()

@@ -27,7 +27,8 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-func confirmScheme(t *testing.T) *runtime.Scheme {
+// hubScheme has the kinds of a hub.
+func hubScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	require.NoError(t, errors.Join(rbacv1.AddToScheme(scheme), corev1.AddToScheme(scheme), clusterv1.Install(scheme),
@@ -38,7 +39,7 @@ func confirmScheme(t *testing.T) *runtime.Scheme {
 // liveWith is an API server with an add-on and clusters.
 func liveWith(t *testing.T, addOn *addonv1beta1.ManagedClusterAddOn, others ...client.Object) client.Client {
 	t.Helper()
-	return fake.NewClientBuilder().WithScheme(confirmScheme(t)).WithObjects(addonapi.AddOnToAlpha(addOn)).
+	return fake.NewClientBuilder().WithScheme(hubScheme(t)).WithObjects(addonapi.AddOnToAlpha(addOn)).
 		WithObjects(others...).
 		WithIndex(&clusterv1.ManagedCluster{}, metav1.ObjectNameField, nameOf).Build()
 }
@@ -136,7 +137,7 @@ func TestTheDeletionOfAnEarlierAddOnTakesNoWorkOfTheNextOne(t *testing.T) {
 		return &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
 	}
 	build := func(addOn client.Object) client.Client {
-		return fake.NewClientBuilder().WithScheme(confirmScheme(t)).WithObjects(addOn, work.DeepCopy(), cluster("c1"), cluster("host"), ownNamespace("c1")).
+		return fake.NewClientBuilder().WithScheme(hubScheme(t)).WithObjects(addOn, work.DeepCopy(), cluster("c1"), cluster("host"), ownNamespace("c1")).
 			WithStatusSubresource(&addonv1alpha1.ManagedClusterAddOn{}).
 			WithIndex(&rbacv1.RoleBinding{}, addonapi.IndexBinding, addonapi.BindingKeys).
 			WithIndex(&rbacv1.RoleBinding{}, addonapi.IndexSharedBinding, addonapi.SharedBindingKeys).
@@ -172,7 +173,7 @@ func TestNoRoleIsTakenByWhatOnlyTheCacheSays(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			binding := roleBinding("shared", "c1", "a")
 			build := func(objects ...client.Object) client.Client {
-				return fake.NewClientBuilder().WithScheme(confirmScheme(t)).WithObjects(objects...).
+				return fake.NewClientBuilder().WithScheme(hubScheme(t)).WithObjects(objects...).
 					WithStatusSubresource(&addonv1alpha1.ManagedClusterAddOn{}).
 					WithObjects(binding.DeepCopy(), ownNamespace("c1")).
 					WithIndex(&rbacv1.RoleBinding{}, addonapi.IndexBinding, addonapi.BindingKeys).

@@ -2,16 +2,12 @@ package deploy
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -39,9 +35,6 @@ func (unconfigured) Configure(context.Context, *addonv1beta1.ManagedClusterAddOn
 // The agent of a cluster writes the statuses of its works and add-ons. What it wrote there must not keep its roles after
 // the hub denied the cluster.
 func TestTheRolesOfADeniedClusterEndWhateverElseIsUnknown(t *testing.T) {
-	scheme := runtime.NewScheme()
-	require.NoError(t, errors.Join(rbacv1.AddToScheme(scheme), corev1.AddToScheme(scheme), clusterv1.Install(scheme),
-		addonv1alpha1.Install(scheme), workv1.Install(scheme)))
 	unknown := &metav1.ObjectMeta{Namespace: "c1", Name: "a"}
 	decode.Mark(unknown, "json: cannot unmarshal number 99999999999")
 	for name, unreadable := range map[string]client.Object{
@@ -50,7 +43,7 @@ func TestTheRolesOfADeniedClusterEndWhateverElseIsUnknown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			binding := roleBinding("shared", "c1", "a")
-			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(binding,
+			c := fake.NewClientBuilder().WithScheme(hubScheme(t)).WithObjects(binding,
 				&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}},
 				&addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a"}},
 				ownNamespace("c1")).

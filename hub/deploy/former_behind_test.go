@@ -26,7 +26,7 @@ import (
 func TestNoRoleForAllClustersIsTakenByWhatOnlyTheCacheSays(t *testing.T) {
 	former := roleBinding("shared", "", "a")
 	build := func(addOns ...client.Object) client.Client {
-		return fake.NewClientBuilder().WithScheme(confirmScheme(t)).WithObjects(addOns...).WithObjects(former.DeepCopy()).
+		return fake.NewClientBuilder().WithScheme(hubScheme(t)).WithObjects(addOns...).WithObjects(former.DeepCopy()).
 			WithStatusSubresource(&addonv1alpha1.ManagedClusterAddOn{}).
 			WithIndex(&rbacv1.RoleBinding{}, addonapi.IndexBinding, addonapi.BindingKeys).
 			WithIndex(&rbacv1.RoleBinding{}, addonapi.IndexSharedBinding, addonapi.SharedBindingKeys).

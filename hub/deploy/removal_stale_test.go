@@ -7,8 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -57,10 +55,7 @@ func TestNoWorkIsDeletedByWhatOnlyTheCacheSays(t *testing.T) {
 			if tc.live != nil {
 				tc.live(&now)
 			}
-			scheme := runtime.NewScheme()
-			require.NoError(t, addonv1alpha1.Install(scheme))
-			require.NoError(t, clusterv1.Install(scheme))
-			live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(addonapi.AddOnToAlpha(now.addOn), now.cluster).
+			live := fake.NewClientBuilder().WithScheme(hubScheme(t)).WithObjects(addonapi.AddOnToAlpha(now.addOn), now.cluster).
 				WithIndex(&clusterv1.ManagedCluster{}, metav1.ObjectNameField, nameOf)
 			if now.host != nil {
 				live = live.WithObjects(now.host)

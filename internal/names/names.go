@@ -134,8 +134,8 @@ const (
 	AnnotationDecorate = "addon.spokelet.io/decorate"
 )
 
-// Consent of an administrator of the hub to what the author of an add-on asks for (docs/adr/0013-trust-on-the-hub.md). They
-// are Spokelet's own addition.
+// Consent of an administrator of the hub to what the author of an add-on asks for (docs/adr/0013-trust-on-the-hub.md).
+// They are Spokelet's own addition.
 const (
 	// LabelConfigRevision with value "true" marks a ControllerRevision that keeps the content of a configuration of an
 	// add-on. It is Spokelet's own addition.

@@ -264,10 +264,10 @@ func (j *judge) work(ctx context.Context, kind watch.EventType, o *workv1.Manife
 		if other.addOn != p.addOn || to != image || j.settled[other] == image || j.settled[other] == "" {
 			continue
 		}
-		if other != p && j.left[other] == image {
-			continue
-		}
 		if other != p {
+			if j.left[other] == image {
+				continue
+			}
 			// The watch of another API server may be late, and what it says now may be newer than what was decided on.
 			j.mu.Unlock()
 			d := j.deployment(ctx, other)
