@@ -155,8 +155,10 @@ func TestAnAddOnFollowsItsPlacements(t *testing.T) {
 		"addon.open-cluster-management.io/hosting-cluster-name":"host",
 		"addon.open-cluster-management.io/values":"{}",
 		"addon.open-cluster-management.iox/no":"no"}}}`)
-	createPlacement(t, "inst-one", nil, predicate(map[string]string{"inst": "one"}))
-	createPlacement(t, "inst-two", nil, predicate(map[string]string{"inst": "two"}))
+	// They tolerate what a cluster has before it is available for the first time: what drops a cluster in the second in
+	// which that goes counts a minute later.
+	createPlacement(t, "inst-one", nil, predicate(map[string]string{"inst": "one"}), unreachableToo)
+	createPlacement(t, "inst-two", nil, predicate(map[string]string{"inst": "two"}), unreachableToo)
 	expectSelected(t, "inst-one", "inst-a", "inst-b")
 	createAddon(t, "follow", nil, "inst-one", "inst-two")
 	expectInstalled(t, "follow", "inst-a", "inst-b", "inst-c")
@@ -261,11 +263,9 @@ func TestAnAddOnWaitsForTheClusterToBeAccepted(t *testing.T) {
 
 type option = func(*clusterv1beta1.Placement)
 
-// unreachableToo lets a Placement select clusters that have no agent.
+// unreachableToo lets a Placement select clusters that have no agent, whatever taint they have for that.
 func unreachableToo(p *clusterv1beta1.Placement) {
-	p.Spec.Tolerations = []clusterv1beta1.Toleration{{
-		Key: clusterv1.ManagedClusterTaintUnreachable, Operator: clusterv1beta1.TolerationOpExists,
-	}}
+	p.Spec.Tolerations = []clusterv1beta1.Toleration{{Operator: clusterv1beta1.TolerationOpExists}}
 }
 
 func predicate(labels map[string]string) []clusterv1beta1.ClusterPredicate {
