@@ -11,17 +11,6 @@ import (
 	"github.com/spokelet/spokelet/internal/command"
 )
 
-// Duties are the parts of the agent that a process runs: one or both.
-type Duties struct {
-	// Registration joins the cluster, keeps its credential, reports its status and serves its add-ons.
-	Registration bool
-	// Works applies ManifestWorks. Without Registration it uses the credential that a registration agent keeps.
-	Works bool
-}
-
-// both are the duties of a process that is the whole agent.
-func both() Duties { return Duties{Registration: true, Works: true} }
-
 // Defaults that a Klusterlet relies on.
 const (
 	// klusterletHealthPort is where its Deployments probe over HTTPS.

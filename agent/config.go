@@ -239,3 +239,29 @@ func (c *Config) healthTLS() health.TLSOptions {
 		TLS: command.TLS{MinVersion: c.TLSMinVersion, CipherSuites: c.TLSCipherSuites},
 	}
 }
+
+// Duties are the parts of the agent that a process runs: one or both.
+type Duties struct {
+	// Registration joins the cluster, keeps its credential, reports its status and serves its add-ons.
+	Registration bool
+	// Works applies ManifestWorks. Without Registration it uses the credential that a registration agent keeps.
+	Works bool
+}
+
+// both are the duties of a process that is the whole agent.
+func both() Duties { return Duties{Registration: true, Works: true} }
+
+// driverKube is the driver that reads works from the API server of the hub.
+const driverKube = "kube"
+
+// mebi is the shift that turns MiB into bytes.
+const mebi = 20
+
+// workAccount is the ServiceAccount in --work-service-account; empty means the agent's own identity.
+func (c *Config) workAccount() types.NamespacedName {
+	namespace, name, found := strings.Cut(c.WorkServiceAccount, "/")
+	if !found {
+		namespace, name = c.Namespace, c.WorkServiceAccount
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}

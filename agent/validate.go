@@ -13,9 +13,8 @@ import (
 	"github.com/spokelet/spokelet/agent/join"
 	"github.com/spokelet/spokelet/agent/work/missing"
 	"github.com/spokelet/spokelet/csr"
-	"github.com/spokelet/spokelet/internal/token"
-
 	"github.com/spokelet/spokelet/internal/command"
+	"github.com/spokelet/spokelet/internal/token"
 )
 
 // Bounds of OCM (docs/reference/registration.md, "Timers and bounds").
@@ -30,9 +29,6 @@ const (
 
 // driverCSR is the driver that gets credentials by certificate request.
 const driverCSR = "csr"
-
-// driverKube is the driver that reads works from the API server of the hub.
-const driverKube = "kube"
 
 // Validate checks the configuration without a request. It returns all problems at once.
 func (c *Config) Validate() error {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -72,15 +71,6 @@ func (a *agent) workConfig(logger logr.Logger, spoke *rest.Config) (*rest.Config
 	config.WrapTransport = spoke.WrapTransport
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &accountTransport{tokens: tokens, next: next} })
 	return config, nil
-}
-
-// workAccount is the ServiceAccount in --work-service-account; empty means the agent's own identity.
-func (c *Config) workAccount() types.NamespacedName {
-	namespace, name, found := strings.Cut(c.WorkServiceAccount, "/")
-	if !found {
-		namespace, name = c.Namespace, c.WorkServiceAccount
-	}
-	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
 // accountTransport sends requests with the token.

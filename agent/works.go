@@ -46,9 +46,6 @@ const noteWorks, noteHeartbeat, noteCluster = "works", "heartbeat", "cluster"
 // evictAtOnce is the grace period for --appliedmanifestwork-eviction-grace-period=0; zero would be the default.
 const evictAtOnce = time.Nanosecond
 
-// mebi is the shift that turns MiB into bytes.
-const mebi = 20
-
 // worksWithoutHub adds the reconciler that keeps works by their offline copies to the manager of a phase without a
 // credential for the hub, and reports whether there are any.
 func (a *agent) worksWithoutHub(

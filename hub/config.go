@@ -342,3 +342,15 @@ func (c *Config) service() (types.NamespacedName, error) {
 	}
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }
+
+// leaseDuration, renewDeadline and retryPeriod are defaults of Config.
+const (
+	leaseDuration = 30 * time.Second
+	renewDeadline = 20 * time.Second
+	retryPeriod   = 5 * time.Second
+)
+
+// addOnsUser returns the user name of the account of add-ons.
+func addOnsUser(namespace string) string {
+	return "system:serviceaccount:" + namespace + ":" + names.ServiceAccountAddons
+}

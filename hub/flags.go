@@ -76,8 +76,3 @@ func printAll(out io.Writer, files [][]byte) error {
 	}
 	return pflag.ErrHelp
 }
-
-// policiesFor returns the policies for a hub manager under a ServiceAccount.
-func policiesFor(namespace, account string) [][]byte {
-	return manifests.PoliciesFor(namespace, account, names.ServiceAccountAddons)
-}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,10 +24,6 @@ import (
 const (
 	// leaseName is the leader lease in the namespace of the hub manager.
 	leaseName = "spokelet-hub"
-	// leaseDuration, renewDeadline and retryPeriod are defaults of Config.
-	leaseDuration = 30 * time.Second
-	renewDeadline = 20 * time.Second
-	retryPeriod   = 5 * time.Second
 	// reasonUndecodable is the reason of the Event about an object that cannot be decoded.
 	reasonUndecodable = "Undecodable"
 )

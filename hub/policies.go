@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/policy"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/manifests"
 )
 
 // policyTimeout is how long policies that were just applied may take to be in force.
@@ -71,4 +73,9 @@ func uncached(cfg *rest.Config, httpClient *http.Client) (client.Client, error) 
 		return nil, fmt.Errorf("building the client for policies and Secrets: %w", err)
 	}
 	return c, nil
+}
+
+// policiesFor returns the policies for a hub manager under a ServiceAccount.
+func policiesFor(namespace, account string) [][]byte {
+	return manifests.PoliciesFor(namespace, account, names.ServiceAccountAddons)
 }

@@ -165,8 +165,3 @@ func newAddOnsClient(mgr ctrl.Manager, namespace string) (client.Client, error) 
 	}
 	return c, nil
 }
-
-// addOnsUser returns the user name of the account of add-ons.
-func addOnsUser(namespace string) string {
-	return "system:serviceaccount:" + namespace + ":" + names.ServiceAccountAddons
-}

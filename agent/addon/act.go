@@ -18,33 +18,7 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/reconcile"
-	"github.com/spokelet/spokelet/internal/token"
 )
-
-// result is the result of one registration.
-type result struct {
-	// kind is the type of its condition.
-	kind string
-	// signer is the signer of the certificate; empty for a token.
-	signer string
-	// kubeconfig is set for a credential for the hub.
-	kubeconfig bool
-	// condition is the condition to write; nil leaves it.
-	condition *metav1.Condition
-	// served is set when a valid credential is in its Secret.
-	served bool
-	// missing is the namespace without which the Secret cannot be created; empty otherwise.
-	missing string
-	// waits explains what the credential needs from the hub first; empty otherwise.
-	waits string
-	// awaited are the names of the request objects whose change needs the next pass.
-	awaited []string
-	// until are the targets to watch while the Secret has another owner.
-	until []target
-	// deadline is the latest time of the next attempt while the credential in use is about to expire; zero otherwise.
-	deadline time.Time
-	outcome  reconcile.Outcome
-}
 
 // serve gets the credential of each registration; a failure of one does not stop the others.
 func (r *Reconciler) serve(ctx context.Context, f facts, p plan) []result {
@@ -136,46 +110,6 @@ func (r *Reconciler) take(
 	if err := issuer.Finish(ctx, answer); err != nil {
 		res.outcome = res.outcome.And(reconcile.FromError(err))
 	}
-	return res
-}
-
-// newResult returns the empty result of a registration.
-func newResult(reg registration) result {
-	return result{kind: reg.kind(), signer: reg.request.Signer, kubeconfig: reg.kubeconfig}
-}
-
-// withFailure returns the result with a condition that explains why there is no credential.
-func (res result) withFailure(why string) result {
-	res.condition = csr.NotStored(why)
-	if res.kind == token.ConditionRefreshed {
-		res.condition = token.CreationFailed(why)
-	}
-	return res
-}
-
-// belongsToOthers returns the result for a Secret of another owner. It is retried only after a change.
-func (res result) belongsToOthers(foreign foreignError) result {
-	res.served, res.deadline = false, time.Time{}
-	res.until, res.outcome = foreign.until, reconcile.Waiting(time.Time{})
-	return res.withFailure(foreign.Error())
-}
-
-// failed returns the result after an error: a credential that could not be stored is not served.
-func (res result) failed(err error) result {
-	if err == nil {
-		return res
-	}
-	if foreign := (foreignError{}); errors.As(err, &foreign) {
-		return res.belongsToOthers(foreign)
-	}
-	res.served = false
-	if res.missing == "" {
-		res.condition = nil
-		if !reconcile.IsLostRace(err) {
-			res = res.withFailure(err.Error())
-		}
-	}
-	res.outcome = res.outcome.And(reconcile.FromError(err))
 	return res
 }
 

@@ -4,65 +4,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/internal/names"
 )
-
-// removal selects the Secrets to delete.
-type removal string
-
-const (
-	// removeNone keeps all.
-	removeNone removal = "none"
-	// removeStale deletes those that no registration needs, once all registrations are served.
-	removeStale removal = "stale"
-	// removeAll deletes all.
-	removeAll removal = "all"
-)
-
-// place is the place where an add-on agent runs.
-type place struct {
-	side      side
-	namespace string
-	// hosting is the hosting cluster of the add-on; empty for none.
-	hosting string
-	// problem explains why namespace is not valid; empty when it is.
-	problem string
-}
-
-// lease is the lease of the add-on agent as a target.
-func (p place) lease(addon string) target {
-	return target{side: p.side, kind: kindLease, namespace: p.namespace, name: addon}
-}
-
-// plan is the result of the decision of a pass.
-type plan struct {
-	place place
-	// declare is the driver to write to the registrations; empty leaves them.
-	declare string
-	// serve are the credentials to get.
-	serve []registration
-	// refused are the results of the registrations that cannot be served.
-	refused []result
-	// waits is set when some registrations need the hub to act first.
-	waits bool
-	// remove selects the Secrets to delete.
-	remove removal
-	// watch are the targets to watch for the add-on.
-	watch []target
-	// available is the condition to write; nil leaves it.
-	available *metav1.Condition
-	// explain is set when the likely cause is appended to the message of available.
-	explain bool
-	// wake is the time at which the health must be judged again.
-	wake time.Time
-}
 
 // decide returns the plan of a pass.
 func decide(f facts) plan {

@@ -21,55 +21,6 @@ const (
 	maxNames = 5
 )
 
-// snapshot is the observed state of the namespace where the add-on agent should run. What could not be read is unknown.
-type snapshot struct {
-	// taken is set after the first inspection.
-	taken bool
-	// namespace is the state of the namespace.
-	namespace presence
-	// workloads are its Deployments and DaemonSets, if workloadsKnown.
-	workloads      []workload
-	workloadsKnown bool
-	// pods are its pods, if podsKnown.
-	pods      []pod
-	podsKnown bool
-}
-
-// presence is the state of a namespace.
-type presence string
-
-const (
-	presenceUnknown presence = ""
-	presenceThere   presence = "there"
-	presenceEnding  presence = "ending"
-	presenceMissing presence = "missing"
-)
-
-// workload is a Deployment or DaemonSet.
-type workload struct {
-	// kind and name identify it.
-	kind, name string
-	// own is set when it bears the name of the add-on.
-	own bool
-	// wanted is the desired number of pods.
-	wanted int32
-	// failure explains why it has no pods, if its conditions do.
-	failure string
-}
-
-// pod is the health of a pod.
-type pod struct {
-	name string
-	// own is set when it bears the name of the add-on.
-	own bool
-	// trouble explains what keeps it from running; empty when it runs.
-	trouble string
-	// ready is set when all its containers are ready.
-	ready bool
-	// ended is set when it failed for good; such pods may remain after others have replaced them.
-	ended bool
-}
-
 // namedAfter reports whether an object bears the name of the add-on, in its name or in a label.
 func namedAfter(addon string, o metav1.ObjectMeta) bool {
 	if strings.Contains(o.Name, addon) {

@@ -149,17 +149,6 @@ func clockOff(f facts, v lease.Verdict) (time.Duration, bool) {
 	return s.behind.Round(time.Minute), true
 }
 
-// renewal is one renewal of a lease: its renewTime, and the time of its event by our clock.
-type renewal struct{ carried, seen time.Time }
-
-// skew is the difference between two clocks.
-type skew struct {
-	// seen is the time of the measurement, by our clock.
-	seen time.Time
-	// behind is the time by which the other clock is behind ours; negative when it is ahead.
-	behind time.Duration
-}
-
 // measure compares two renewals in a row. If the same time passed between them by both clocks, their difference is
 // known; otherwise an event was late, and it returns nil.
 func measure(before, after renewal) *skew {

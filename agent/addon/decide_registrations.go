@@ -24,35 +24,6 @@ const (
 	serviceAccountPrefix = "system:serviceaccount:"
 )
 
-// registration is one credential to get.
-type registration struct {
-	// request is the request for the certificate; unused if account is set.
-	request csr.Request
-	// account is the ServiceAccount of the token; nil for a certificate.
-	account *account
-	secret  types.NamespacedName
-	// kubeconfig is set when the Secret has a kubeconfig for the hub.
-	kubeconfig bool
-}
-
-// kind is the type of the condition of the credential.
-func (reg registration) kind() string {
-	if reg.account != nil {
-		return token.ConditionRefreshed
-	}
-	return csr.ConditionRotated
-}
-
-// account is the ServiceAccount of an add-on on the hub.
-type account struct {
-	// user is its user name.
-	user string
-	// uid is the UID that the hub reported; empty while it has not.
-	uid types.UID
-	// missing explains why there is no uid.
-	missing string
-}
-
 // planRegistrations divides the registrations into those to serve, those that are refused and those that wait for the
 // hub. A problem with one does not affect the others.
 func (p *plan) planRegistrations(f facts) {

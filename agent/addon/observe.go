@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -19,87 +18,6 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
-
-// side is one of the two clusters with Secrets and leases of add-ons.
-type side string
-
-const (
-	// sideAgent is the cluster where the agent runs.
-	sideAgent side = "agent"
-	// sideSpoke is the managed cluster, where the agent does not run on it.
-	sideSpoke side = "spoke"
-)
-
-// facts are the inputs of the decision of a pass.
-type facts struct {
-	now time.Time
-	// ahead is the time by which our clock is ahead of that of the hub, and hubKnown reports whether that is known.
-	ahead    time.Duration
-	hubKnown bool
-	// name is the name of the add-on, cluster that of its cluster.
-	name, cluster string
-	// agent identifies this agent: its namespace and the Secret of its own credential.
-	agent string
-	// reserved are the names of Secrets that no add-on gets.
-	reserved []string
-	// split is set when the agent runs on another cluster than the managed one.
-	split bool
-	// hostedNamespaces are the namespaces in which hosted add-ons are served; empty means all.
-	hostedNamespaces []string
-	// addon is nil only if it certainly does not exist.
-	addon *addonv1beta1.ManagedClusterAddOn
-	// clusterUnknown is set while the hub reports the cluster as Unknown: then the hub writes the health of its add-ons.
-	clusterUnknown bool
-	// secrets are the Secrets that this agent created for the add-on.
-	secrets []ownedSecret
-	// lease is the last observation of the lease of the add-on agent.
-	lease observation
-	// snapshot is the observed state of an add-on agent that does not renew its lease; nextInspection is its next read.
-	snapshot       snapshot
-	nextInspection time.Time
-	// workloads explains why workloads of the add-on are not ready; empty when the cause is unknown, nil before the first
-	// inspection.
-	workloads *string
-	// grace is the time without a renewal after which the add-on becomes unavailable.
-	grace time.Duration
-	// driver is the driver of kubeClient registrations.
-	driver string
-	// expirationSeconds is the lifetime in every request.
-	expirationSeconds *int32
-}
-
-// hubNow is the time of the pass by the clock of the hub.
-func (f facts) hubNow() time.Time { return f.now.Add(-f.ahead) }
-
-// lookAtClock returns when credentials are judged again because one of the two clocks is wrong.
-func (f facts) lookAtClock(p plan) reconcile.Outcome {
-	if len(p.serve) == 0 {
-		return reconcile.Done()
-	}
-	return reconcile.DoneUntil(csr.LookAtClock(f.ahead, f.now, time.Time{}))
-}
-
-// toLocal converts a time by the clock of the hub to our clock.
-func (f facts) toLocal(at time.Time) time.Time {
-	if at.IsZero() {
-		return at
-	}
-	return at.Add(f.ahead)
-}
-
-// ownedSecret is a Secret that this agent created.
-type ownedSecret struct {
-	side    side
-	key     types.NamespacedName
-	uid     types.UID
-	pending bool
-	// both is set if the Secret was found on both sides, which are the same cluster then: an agent that reaches the
-	// cluster that it runs on by a kubeconfig.
-	both bool
-}
-
-// on reports whether the Secret is on a side.
-func (s ownedSecret) on(one side) bool { return s.both || s.side == one }
 
 // readClocks sets the times of a pass.
 func (r *Reconciler) readClocks(f *facts) {
@@ -193,12 +111,6 @@ func mergeSides(found []ownedSecret) []ownedSecret {
 	return merged
 }
 
-// stored is the credential Secret of one registration as last read; nil when there is none.
-type stored struct {
-	secret *corev1.Secret
-	renew  bool
-}
-
 // load reads the credential Secret of a registration. Whether the Secret is of another owner is decided by the API
 // server: the watch that reports its deletion may be ahead of the cache, and the cache then reports no further event.
 func (r *Reconciler) load(
@@ -223,16 +135,6 @@ func (r *Reconciler) load(
 	}
 	return stored{secret: secret.DeepCopy(), renew: fromOtherHub(&secret, r.Server)}, nil
 }
-
-// foreignError is returned for a Secret with the name of ours that has another owner.
-type foreignError struct {
-	message string
-	// until are the targets to watch: when one of them changes, the Secret may become ours.
-	until []target
-}
-
-// Error names the owner of the Secret and the remedy.
-func (e foreignError) Error() string { return e.message }
 
 // checkOwner returns a foreignError for a Secret of another add-on or agent. Secrets of an agent whose namespace is
 // gone are ours.
@@ -274,8 +176,12 @@ func fromOtherHub(secret *corev1.Secret, server csr.HubServer) bool {
 	return err == nil && !have.SameHub(server)
 }
 
-// leaseOf returns the observed lease; nil when it is absent.
-func leaseOf(s observation) *coordinationv1.Lease {
-	l, _ := s.object.(*coordinationv1.Lease)
-	return l
+// isUnknown reports whether the hub reports the cluster as Unknown.
+func isUnknown(o client.Object) bool {
+	c, ok := o.(*clusterv1.ManagedCluster)
+	if !ok {
+		return false
+	}
+	available := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	return available != nil && available.Status == "Unknown"
 }

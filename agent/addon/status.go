@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -140,4 +141,12 @@ func awaited(results []result) []string {
 		all = append(all, res.awaited...)
 	}
 	return all
+}
+
+// lookAtClock returns when credentials are judged again because one of the two clocks is wrong.
+func (f facts) lookAtClock(p plan) reconcile.Outcome {
+	if len(p.serve) == 0 {
+		return reconcile.Done()
+	}
+	return reconcile.DoneUntil(csr.LookAtClock(f.ahead, f.now, time.Time{}))
 }

@@ -13,21 +13,6 @@ import (
 	"github.com/spokelet/spokelet/lease"
 )
 
-// observation is the last observed state of a target.
-type observation struct {
-	// known reports whether the target, or its absence, was observed and the watch works.
-	known bool
-	// cause is the error of the watch because of which the target is unknown; nil when there is none.
-	cause error
-	// refused is cause if the agent may not watch the target and never could, or could not for lease.AddonGrace; nil
-	// otherwise.
-	refused error
-	// object is the target; nil when it is absent.
-	object client.Object
-	// skew is the difference of our clock to the one that renews a Lease; nil when it is unknown.
-	skew *skew
-}
-
 // targetState keeps the last state of one target. It is the handler of its watch.
 type targetState struct {
 	// changed is called without the lock after each list and event.

@@ -2,9 +2,7 @@ package addon
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -20,22 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/watch"
-)
-
-// target is one object that is watched by its name.
-type target struct {
-	side            side
-	kind            targetKind
-	namespace, name string
-}
-
-// targetKind is the kind of a target. Of all but Leases, only the metadata is read.
-type targetKind string
-
-const (
-	kindLease     targetKind = "Lease"
-	kindNamespace targetKind = "Namespace"
-	kindSecret    targetKind = "Secret"
 )
 
 // watcher watches the targets that add-ons want. It is a source of a controller: a change of a target enqueues each
@@ -180,12 +162,4 @@ func (t target) emptyList() client.ObjectList {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(t.kind) + "List"))
 	return list
-}
-
-// String names the target in logs.
-func (t target) String() string {
-	if t.namespace == "" {
-		return strings.ToLower(string(t.kind)) + " " + t.name
-	}
-	return fmt.Sprintf("%s %s/%s", strings.ToLower(string(t.kind)), t.namespace, t.name)
 }

@@ -18,37 +18,6 @@ const unavailableAfter = 20 * time.Second
 // do not make the hub store a status for each change. The first change after that time is written at once.
 const sumsPause = 5 * time.Second
 
-// availability is the state of the API server of the spoke to report.
-type availability int
-
-const (
-	// keep leaves the condition as it is: the state is unknown, has failed too shortly, or the hub still waits for a
-	// heartbeat.
-	keep availability = iota
-	available
-	unavailable
-)
-
-// plan is the result of the decision of a pass.
-type plan struct {
-	// heartbeat is the time between two heartbeats, zero for none.
-	heartbeat time.Duration
-	// awaitHeartbeat requests a pass after the next heartbeat.
-	awaitHeartbeat bool
-	// publish is set when the status is written.
-	publish bool
-	// availability is the state that the condition reports.
-	availability availability
-	// refresh is set when version, resources, claims and managed namespaces are written, too.
-	refresh bool
-	// withhold is set when sums over the nodes stay as they are, because others were written a moment ago.
-	withhold bool
-	// markings are the namespaces whose label changes.
-	markings []marking
-	// wake is the time of the next pass; zero when only an event causes one.
-	wake time.Time
-}
-
 // decide turns facts into a plan.
 func decide(f facts) plan {
 	if f.cluster == nil && !f.gone {

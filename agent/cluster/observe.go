@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -21,34 +20,6 @@ const goneRetry = time.Minute
 
 // nodesRetry is the time between two attempts to read the nodes before their first list.
 const nodesRetry = 5 * time.Second
-
-// facts are the inputs of the decision of a pass.
-type facts struct {
-	// now is the instant of the pass.
-	now time.Time
-	// cluster is the ManagedCluster, a copy; nil when there is none.
-	cluster *clusterv1.ManagedCluster
-	// gone reports that the hub itself said that there is no ManagedCluster.
-	gone bool
-	// absent tells a person why there is no ManagedCluster to report to; empty when there is one.
-	absent string
-	// health is the result of the probes of the spoke; it is only observed once the cluster is accepted.
-	health health
-	// wake is the time of the next pass if no event comes first: the next probe of the spoke, the next attempt to read its
-	// nodes, or the end of the period; zero when there is none.
-	wake time.Time
-	// lastHeartbeat is the time at which the hub stored the last heartbeat, by the clock of the hub if it is known; zero
-	// when there was none.
-	lastHeartbeat time.Time
-	// resources are the sums over the nodes; nil when the nodes could not be read. summed is when this process last wrote
-	// other sums than before; zero when it did not.
-	resources *resources
-	summed    time.Time
-	// claims are the claims to report; nil when they could not be read, empty when there are none.
-	claims []clusterv1.ManagedClusterClaim
-	// namespaces are the Namespaces that have the label of the hub; none while they are unknown.
-	namespaces []namespace
-}
 
 // observe reads the facts. It fails only if the ManagedCluster cannot be read; other facts that cannot be read are
 // unknown.
@@ -135,9 +106,4 @@ func (r *Reconciler) observeNodes(ctx context.Context) (*resources, error) {
 	}
 	total := sum(nodes.Items)
 	return &total, nil
-}
-
-// accepted reports whether the hub has accepted the cluster and so granted the agent its permissions.
-func accepted(cluster *clusterv1.ManagedCluster) bool {
-	return meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
 }

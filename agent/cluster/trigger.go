@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -42,3 +43,6 @@ func (t *trigger) source(key reconcile.Request) source.Source {
 		return nil
 	})
 }
+
+// debounce is the time after which one pass handles all events of nodes, claims and namespaces, which come in bursts.
+const debounce = 500 * time.Millisecond

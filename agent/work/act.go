@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/agent/work/apply"
@@ -219,11 +218,4 @@ func (r *Reconciler) awaitKinds(f *facts) time.Time {
 		wake = f.now.Add(min(max(f.now.Sub(n.unservedSince), firstUnserved), lastUnserved))
 	})
 	return wake
-}
-
-// pruneRequest is whose objects are pruned; applied are the UIDs of those that manifests mean.
-func (r *Reconciler) pruneRequest(f *facts, applied map[types.UID]bool) prune.Request {
-	return prune.Request{
-		Owner: f.owner, UID: f.applied.UID, Now: f.now, Orphaned: f.orphans, Applied: applied, Room: f.room,
-	}
 }

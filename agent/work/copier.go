@@ -106,3 +106,37 @@ func (r *Reconciler) copyMetrics() manager.RunnableFunc {
 		return keepRegistered(ctx, r.Metrics, offline.NewCollector(r.Cache, r.offline))
 	}
 }
+
+// outdateCopy records the generation that is about to be applied where the copy of a former one stays because it knows
+// more than the hub, so that it is not used.
+func (r *Reconciler) outdateCopy(ctx context.Context, f *facts) error {
+	if !f.copyKnowsMore() {
+		return nil
+	}
+	applied, err := r.inventory.RecordGeneration(ctx, f.applied, f.work)
+	if err != nil {
+		return err
+	}
+	r.wroteApplied(f, applied)
+	return nil
+}
+
+// invalidateCopy deletes the copy of a work that is deleted or gone, or that has a new generation, before the pass acts
+// on that. One that knows more than the hub stays, see outdateCopy.
+func (r *Reconciler) invalidateCopy(f *facts, phase phase) {
+	switch {
+	case r.Cache == nil || f.offline || f.copyKnowsMore():
+	case phase == phaseApply || phase == phaseRestart:
+		r.Cache.Invalidate(f.work.Name, f.work.UID, f.work.Generation)
+	case phase != phaseStale:
+		r.Cache.Delete(f.owner.Name)
+	}
+}
+
+// enqueueCopy makes the copier copy a work a moment after its pass. While the hub does not know what was learned
+// without it, the former copy is the only one that does.
+func (r *Reconciler) enqueueCopy(f *facts, phase phase) {
+	if r.Cache != nil && phase == phaseApply && !f.copyKnowsMore() {
+		r.queues.copies.AddAfter(r.request(f.owner.Name), copyDelay)
+	}
+}

@@ -6,6 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/agent/work/inventory"
@@ -96,4 +97,11 @@ func (r *Reconciler) publishDeleting(ctx context.Context, f *facts, left *prune.
 		return reconcile.DoneUntil(next)
 	}
 	return r.publishStatus(ctx, f, status.With(f.work, deleting, f.now))
+}
+
+// pruneRequest is whose objects are pruned; applied are the UIDs of those that manifests mean.
+func (r *Reconciler) pruneRequest(f *facts, applied map[types.UID]bool) prune.Request {
+	return prune.Request{
+		Owner: f.owner, UID: f.applied.UID, Now: f.now, Orphaned: f.orphans, Applied: applied, Room: f.room,
+	}
 }

@@ -175,11 +175,6 @@ func (e *evictor) markEviction(ctx context.Context, f *facts, start *metav1.Time
 	return nil
 }
 
-// graceStart is when a grace period begins that is written in whole seconds: rounded up, so that it is never cut short.
-func graceStart(now time.Time) metav1.Time {
-	return metav1.NewTime(now.Add(time.Second - time.Nanosecond).Truncate(time.Second))
-}
-
 // recordEvent counts what happens to the AppliedManifestWork and records an Event, if it is of this hub.
 func (e *evictor) recordEvent(f *facts, reason string, at time.Time) {
 	e.counts.eviction(map[string]string{

@@ -1,11 +1,9 @@
 package work
 
 import (
-	"slices"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
 
@@ -194,38 +192,9 @@ func (m *notes) blocked() int {
 	return sum
 }
 
-// workTouched reports whether another client wrote the status of a work, which is then put right, or a status may wait
-// for the event. An event of our own write that comes before the answer to it counts, too, and costs a pass without a
-// request.
-func (r *Reconciler) workTouched(before, after *workv1.ManifestWork) bool {
-	known := r.notes.of(watch.Owner{Name: after.Name}).work
-	awaited := known.unseen && known.unseenIn(before) && !known.unseenIn(after)
-	return awaited || after.ResourceVersion != known.version && !equality.Semantic.DeepEqual(before.Status, after.Status)
-}
+// hubTimeout is how long one request to the hub may take before the pass goes on without its answer.
+const hubTimeout = 3 * time.Second
 
-// appliedTouched reports the same of the list of an AppliedManifestWork: without an entry nobody would delete its
-// object.
-func (r *Reconciler) appliedTouched(before, after *workv1.AppliedManifestWork) bool {
-	work, ours := r.inventory.Work(after)
-	return ours && after.ResourceVersion != r.notes.of(watch.Owner{Name: work}).applied.version &&
-		!slices.Equal(before.Status.AppliedResources, after.Status.AppliedResources)
-}
-
-// believe forgets a last write that a cache has still not seen after its time: what is decided on the older copy may be
-// wrong, and the event of the write, when it comes at last, must wake the work.
-func (r *Reconciler) believe(f *facts, known note) {
-	work := known.work.unseenIn(f.work)
-	applied := f.applied != nil && known.applied.uid == f.applied.UID &&
-		watch.Older(f.applied.ResourceVersion, known.applied.version)
-	if !work && !applied {
-		return
-	}
-	r.notes.change(f.owner, func(n *note) {
-		if work {
-			n.work.unseen = true
-		}
-		if applied {
-			n.applied.version = ""
-		}
-	})
-}
+// publishTimeout is how long a status may take on its way to the hub: over a link of 64 kbit/s, that of some hundred
+// manifests.
+const publishTimeout = time.Minute

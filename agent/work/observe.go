@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -17,45 +17,10 @@ import (
 	"github.com/spokelet/spokelet/agent/work/feedback"
 	"github.com/spokelet/spokelet/agent/work/inventory"
 	"github.com/spokelet/spokelet/agent/work/manifest"
-	"github.com/spokelet/spokelet/agent/work/offline"
-	"github.com/spokelet/spokelet/agent/work/spoke"
 	"github.com/spokelet/spokelet/agent/work/status"
 	"github.com/spokelet/spokelet/agent/work/watch"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
-
-// facts is what a pass begins with. The objects are those of the caches and must not be changed; a write of the pass
-// replaces them.
-type facts struct {
-	now   time.Time
-	owner watch.Owner
-	// room is where the pass decodes objects; nil bounds nothing.
-	room *spoke.Room
-	// crowded reports that the work waits for its turn.
-	crowded bool
-	// work and applied are nil when there is none.
-	work    *workv1.ManifestWork
-	applied *workv1.AppliedManifestWork
-	// stale reports that a cache has not seen the last write of this process.
-	stale bool
-	// manifests are those of the work.
-	manifests []manifest.Manifest
-	// offline reports that the hub has not listed its works yet, so that work is its copy of before; nil then says
-	// nothing.
-	offline bool
-	copied  *offline.Copy
-	// learned is what passes concluded and the hub may not know, and atHub the work as the hub has it where work knows
-	// more; nil otherwise. inCopy reports that the copy of the work has what was learned.
-	learned *workv1.ManifestWorkStatus
-	atHub   *workv1.ManifestWork
-	inCopy  bool
-}
-
-// orphans reports whether the work orphans an object. A work that is changed to orphan an object and deleted at once
-// does so, although no pass came between the two.
-func (f *facts) orphans(id manifest.ID) bool {
-	return f.work != nil && !manifest.Owned(f.work.Spec.DeleteOption, id)
-}
 
 // observe collects the facts about a work.
 func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
@@ -296,4 +261,35 @@ func isLarge(work *workv1.ManifestWork) bool {
 		}
 	}
 	return false
+}
+
+// believe forgets a last write that a cache has still not seen after its time: what is decided on the older copy may be
+// wrong, and the event of the write, when it comes at last, must wake the work.
+func (r *Reconciler) believe(f *facts, known note) {
+	work := known.work.unseenIn(f.work)
+	applied := f.applied != nil && known.applied.uid == f.applied.UID &&
+		watch.Older(f.applied.ResourceVersion, known.applied.version)
+	if !work && !applied {
+		return
+	}
+	r.notes.change(f.owner, func(n *note) {
+		if work {
+			n.work.unseen = true
+		}
+		if applied {
+			n.applied.version = ""
+		}
+	})
+}
+
+// liveWork asks the hub for the metadata of a work; nil when it does not exist. A hub that does not answer soon is an
+// error.
+func (r *Reconciler) liveWork(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	within, cancel := context.WithTimeout(ctx, hubTimeout)
+	defer cancel()
+	live := manifestWork(metav1.ObjectMeta{})
+	if exists, err := r.onHub(within, r.Hub.GetAPIReader(), name, live); err != nil || !exists {
+		return nil, err
+	}
+	return live, nil
 }

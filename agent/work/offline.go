@@ -3,7 +3,6 @@ package work
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -16,25 +15,9 @@ import (
 	"github.com/spokelet/spokelet/agent/work/apply"
 	"github.com/spokelet/spokelet/agent/work/inventory"
 	"github.com/spokelet/spokelet/agent/work/manifest"
-	"github.com/spokelet/spokelet/agent/work/offline"
-	"github.com/spokelet/spokelet/agent/work/status"
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
-
-// absence is the time from the start of the reconciler until the hub has listed its works.
-type absence struct {
-	// admitted is closed when the hub may be asked for works.
-	admitted chan struct{}
-	// over reports that the hub has listed its works, which count from then on.
-	over atomic.Bool
-	// trusted reports that the copies of works count. Before, an event may come of a hub that is about to have listed its
-	// works, and says nothing that the copy knows.
-	trusted atomic.Bool
-}
-
-// offline reports whether the works are those of the copies.
-func (r *Reconciler) offline() bool { return r.absence != nil && !r.absence.over.Load() }
 
 // Copies returns the number of works of which Cache has a copy.
 func (r *Reconciler) Copies() int { return len(r.Cache.Works()) }
@@ -116,61 +99,6 @@ func (r *Reconciler) awaitHub(ctx context.Context, queue workqueue.TypedRateLimi
 	logger.Info("the hub has listed its works, which hold from now on", "works", len(list.Items))
 }
 
-// observeOffline collects the facts about a work of which there is a copy. Without one that can be used there is no
-// work in the facts, which says nothing about whether it exists.
-func (r *Reconciler) observeOffline(ctx context.Context, f *facts) (*facts, error) {
-	f.offline = true
-	if !r.absence.trusted.Load() {
-		return f, nil
-	}
-	size := r.Cache.Size(f.owner.Name)
-	large := size > largeWork
-	if large && !r.enter(f, reconcile.Long) {
-		return f, nil
-	}
-	var known *offline.Copy
-	var err error
-	if full := f.room.Decode(ctx, size, func() {
-		known, err = r.Cache.Load(ctx, f.owner.Name)
-	}); full != nil {
-		return f, full
-	}
-	if err != nil || known == nil {
-		return f, err
-	}
-	if !large && !r.enter(f, lengthOf(known.Work)) {
-		return f, nil
-	}
-	f.applied, err = inventory.Read(ctx, r.inventory.Client, r.inventory.Name(f.owner.Name))
-	if err != nil {
-		return f, err
-	}
-	f.work, f.copied = known.Work, known
-	r.checkLag(f)
-	if why := unusable(f.applied, known, r.inventory.Spec(f.work.Name)); why != "" {
-		f.work = nil
-		log.FromContext(ctx).V(1).Info("the copy of the work is not used", "reason", why)
-		return f, nil
-	}
-	return f, nil
-}
-
-// unusable returns why a copy must not be used; empty when it may be. The AppliedManifestWork has to
-// be the one for which the copy was made, and whole.
-func unusable(applied *workv1.AppliedManifestWork, known *offline.Copy, spec workv1.AppliedManifestWorkSpec) string {
-	switch {
-	case applied == nil:
-		return "there is no AppliedManifestWork"
-	case applied.UID != known.Applied:
-		return "the AppliedManifestWork is another one"
-	case !applied.DeletionTimestamp.IsZero():
-		return "the AppliedManifestWork is being deleted"
-	case applied.Spec != spec:
-		return "the AppliedManifestWork belongs to another hub or agent"
-	}
-	return inventory.Outdated(applied, known.Work)
-}
-
 // applyOffline keeps the objects of a work as its copy says. It creates no object that did not exist when the hub was
 // last seen, deletes none and writes nothing to the hub; what it learns about complete manifests goes into the copy.
 func (r *Reconciler) applyOffline(ctx context.Context, f *facts) reconcile.Outcome {
@@ -218,85 +146,3 @@ func withholdUnknown(manifests []manifest.Manifest, tracked []workv1.AppliedMani
 // errWithheld is why a manifest is not applied while the hub is away.
 var errWithheld = errors.New(
 	"its object was not there when the hub was last heard; it is made when the hub is back")
-
-// recall puts into the work which manifests became complete that the cache of the hub does not show, because their
-// status is on its way or the hub was away, so that nothing is decided by the status at the hub alone. The status of
-// the pass tells the hub; an error is about the disk.
-func (r *Reconciler) recall(ctx context.Context, f *facts) error {
-	if r.Cache != nil {
-		var err error
-		if full := f.room.Decode(ctx, r.Cache.Unread(f.work.Name, f.work.UID), func() {
-			f.learned, err = r.Cache.UnreportedStatus(ctx, f.work.Name, f.work.UID)
-		}); full != nil {
-			return full
-		}
-		if err != nil {
-			return err
-		}
-		f.inCopy = f.learned != nil
-	}
-	if known := r.notes.of(f.owner); known.learned != nil && known.learnedOf == f.work.UID {
-		f.learned = known.learned // later than what is copied
-	}
-	if f.complete(); f.inCopy && f.atHub == nil {
-		r.Cache.StatusReported(f.work.Name)
-	}
-	return nil
-}
-
-// complete puts what was learned without the hub into the work, and keeps the one that the hub has.
-func (f *facts) complete() {
-	if f.learned == nil {
-		return
-	}
-	if after, more := status.WithCompletions(f.work, f.manifests, f.learned, f.now); more {
-		work := *f.work
-		work.Status = after
-		f.work, f.atHub = &work, f.work
-	}
-}
-
-// copyKnowsMore reports whether the copy of the work is the only one on disk that has what was learned without the hub.
-func (f *facts) copyKnowsMore() bool { return f.inCopy && f.atHub != nil }
-
-// reported returns the work with the status that the hub has.
-func (f *facts) reported() *workv1.ManifestWork {
-	if f.atHub != nil {
-		return f.atHub
-	}
-	return f.work
-}
-
-// outdateCopy records the generation that is about to be applied where the copy of a former one stays because it knows
-// more than the hub, so that it is not used.
-func (r *Reconciler) outdateCopy(ctx context.Context, f *facts) error {
-	if !f.copyKnowsMore() {
-		return nil
-	}
-	applied, err := r.inventory.RecordGeneration(ctx, f.applied, f.work)
-	if err != nil {
-		return err
-	}
-	r.wroteApplied(f, applied)
-	return nil
-}
-
-// invalidateCopy deletes the copy of a work that is deleted or gone, or that has a new generation, before the pass acts
-// on that. One that knows more than the hub stays, see outdateCopy.
-func (r *Reconciler) invalidateCopy(f *facts, phase phase) {
-	switch {
-	case r.Cache == nil || f.offline || f.copyKnowsMore():
-	case phase == phaseApply || phase == phaseRestart:
-		r.Cache.Invalidate(f.work.Name, f.work.UID, f.work.Generation)
-	case phase != phaseStale:
-		r.Cache.Delete(f.owner.Name)
-	}
-}
-
-// enqueueCopy makes the copier copy a work a moment after its pass. While the hub does not know what was learned
-// without it, the former copy is the only one that does.
-func (r *Reconciler) enqueueCopy(f *facts, phase phase) {
-	if r.Cache != nil && phase == phaseApply && !f.copyKnowsMore() {
-		r.queues.copies.AddAfter(r.request(f.owner.Name), copyDelay)
-	}
-}

@@ -5,50 +5,13 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/agent/work/apply"
-	"github.com/spokelet/spokelet/agent/work/executor"
 	"github.com/spokelet/spokelet/agent/work/manifest"
 	"github.com/spokelet/spokelet/agent/work/watch"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
-
-// object is what is known of the object of one manifest before a pass.
-type object struct {
-	// known is what the watch, the list of applied resources and the status of the work say.
-	known apply.Known
-	// unwatched reports that no watch covers the object.
-	unwatched bool
-	// frozen reports that the manifest is complete, so that it must not be applied.
-	frozen bool
-	// question is what the executor of the work needs, and decision the answer; both are nil without an executor.
-	question *executor.Question
-	decision *executor.Decision
-}
-
-// input is everything that a plan depends on.
-type input struct {
-	now time.Time
-	// owner is the UID of the AppliedManifestWork; empty while there is none.
-	owner     types.UID
-	manifests []manifest.Manifest
-	// raw has the bytes of each manifest, objects what is known of its object.
-	raw     [][]byte
-	objects []object
-}
-
-// plan is what a pass does about its manifests. A manifest that the executor must check again for an escalation of
-// permissions, right before it is applied, is planned again with that decision.
-type plan struct {
-	// steps has one step for each manifest.
-	steps []apply.Step
-	// ranks are the indexes of the steps, in the order of applying; the steps of one rank are independent.
-	ranks [][]int
-	// record are the objects that the plan may create. They are recorded before the first step.
-	record []workv1.AppliedManifestResourceMeta
-}
 
 // planAll plans a pass. It is pure: the same input gives the same plan.
 func planAll(in *input) plan {
@@ -234,50 +197,6 @@ func cause(known *apply.Known, request watch.Applied) string {
 		return "the status changed: rules are evaluated"
 	}
 	return "the rules changed"
-}
-
-// phase is what a pass does.
-type phase int
-
-const (
-	// phaseGone: there is no work; the evictor cares for what it left.
-	phaseGone phase = iota
-	// phaseAbandon: the work vanished while its objects were created; they are deleted at once.
-	phaseAbandon
-	// phaseStale: a cache must catch up first.
-	phaseStale
-	// phaseDelete: the work is being deleted.
-	phaseDelete
-	// phaseRestart: the work lives, but its AppliedManifestWork is being deleted; its objects go before they come again.
-	phaseRestart
-	// phaseApply: the objects are brought to the desired state.
-	phaseApply
-	// phaseUnknown: the hub is away and there is no copy of the work that can be used.
-	phaseUnknown
-	// phaseOffline: the hub is away; the objects are kept as the copy of the work says.
-	phaseOffline
-)
-
-// String names the phase in metrics.
-func (p phase) String() string {
-	switch p {
-	case phaseGone:
-		return "gone"
-	case phaseAbandon:
-		return "abandon"
-	case phaseStale:
-		return "stale"
-	case phaseDelete:
-		return "release"
-	case phaseRestart:
-		return "drain"
-	case phaseApply:
-		return "apply"
-	case phaseOffline:
-		return "offline"
-	case phaseUnknown:
-	}
-	return "unknown"
 }
 
 // phase decides what the pass does.

@@ -23,8 +23,6 @@ import (
 )
 
 const (
-	// hubTimeout is how long one request to the hub may take before the pass goes on without its answer.
-	hubTimeout = 3 * time.Second
 	// hubPause is how long a hub that did not take a status late, or that keeps all senders busy, gets none of the same
 	// work.
 	hubPause = 10 * time.Second
@@ -116,18 +114,6 @@ func manifestWork(of metav1.ObjectMeta) *metav1.PartialObjectMetadata {
 			Namespace: of.Namespace, Name: of.Name, UID: of.UID, ResourceVersion: of.ResourceVersion, Finalizers: of.Finalizers,
 		},
 	}
-}
-
-// liveWork asks the hub for the metadata of a work; nil when it does not exist. A hub that does not answer soon is an
-// error.
-func (r *Reconciler) liveWork(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
-	within, cancel := context.WithTimeout(ctx, hubTimeout)
-	defer cancel()
-	live := manifestWork(metav1.ObjectMeta{})
-	if exists, err := r.onHub(within, r.Hub.GetAPIReader(), name, live); err != nil || !exists {
-		return nil, err
-	}
-	return live, nil
 }
 
 // lightWork is a work without its spec and status, to compare and patch the rest.

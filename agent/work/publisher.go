@@ -11,10 +11,6 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// publishTimeout is how long a status may take on its way to the hub: over a link of 64 kbit/s, that of some hundred
-// manifests.
-const publishTimeout = time.Minute
-
 // publisher sends the statuses of works to the hub, several at a time and one of each work, so that no pass has to wait
 // for a link that is slow or a hub that does not answer. What is sent at the same time shares the link, so as many are
 // sent together as it has shown to carry. Another one sends their finalizers, which are small. It is a Runnable.

@@ -1,11 +1,12 @@
 package work
 
 import (
-	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
@@ -128,75 +129,37 @@ type queues struct {
 	works, applied, copies workqueue.TypedRateLimitingInterface[ctrl.Request]
 }
 
-// Reconcile makes one pass over a work.
-func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	crowded := false
-	defer func() {
-		if crowded {
-			return
-		}
-		for _, work := range r.turns.Leave(req) {
-			r.wake(watch.Owner{Name: work.Name})
-		}
-	}()
-	f, err := r.observe(ctx, req.Name)
-	if crowded = f.crowded; crowded {
-		return ctrl.Result{}, nil // its turn comes with a request
-	}
-	if err != nil {
-		return reconcile.FromError(err).Settle(f.now)
-	}
-	phase := f.phase()
-	if phase == phaseApply || phase == phaseOffline {
-		if f.manifests, err = r.readManifests(ctx, f); err != nil {
-			return reconcile.FromError(err).Settle(f.now)
-		}
-	}
-	defer func() { r.counts.pass(phase, r.Clock.Since(f.now)) }()
-	if phase == phaseApply {
-		if err := r.recall(ctx, f); err != nil {
-			return reconcile.FromError(err).Settle(f.now)
-		}
-	}
-	kept := f.copyKnowsMore()
-	r.invalidateCopy(f, phase)
-	outcome := r.pass(ctx, f, phase)
-	if kept {
-		r.invalidateCopy(f, phase)
-	}
-	r.enqueueCopy(f, phase)
-	return outcome.SettleIn(r.queues.works, req, f.now)
-}
-
-// pass does what the phase of a work demands.
-func (r *Reconciler) pass(ctx context.Context, f *facts, phase phase) reconcile.Outcome {
-	switch phase {
-	case phaseUnknown:
-	case phaseOffline:
-		return r.applyOffline(ctx, f)
-	case phaseGone:
-		r.forget(f)
-	case phaseAbandon:
-		outcome, _ := r.deleteObjects(ctx, f)
-		if f.applied == nil {
-			r.forget(f)
-		}
-		return outcome
-	case phaseStale:
-		return reconcile.Waiting(f.now.Add(staleDelay))
-	case phaseDelete:
-		return r.deleteWork(ctx, f)
-	case phaseRestart:
-		return r.restart(ctx, f)
-	case phaseApply:
-		return r.apply(ctx, f)
-	}
-	return reconcile.Outcome{}
-}
-
 // forget drops everything that this process knows of a work.
 func (r *Reconciler) forget(f *facts) {
 	r.store.Forget(f.owner)
 	r.authorizer.Forget(f.owner.Name)
 	r.notes.forget(f.owner)
 }
+
+// wake reconciles the owner of an object, a moment later so that several events cause one pass.
+func (r *Reconciler) wake(o watch.Owner) {
+	if o.Applied {
+		r.queues.applied.AddAfter(ctrl.Request{NamespacedName: types.NamespacedName{Name: o.Name}}, coalesce)
+		return
+	}
+	r.queues.works.AddAfter(r.request(o.Name), coalesce)
+}
+
+// request is the key of a work.
+func (r *Reconciler) request(work string) ctrl.Request {
+	return ctrl.Request{NamespacedName: types.NamespacedName{Namespace: r.Cluster, Name: work}}
+}
+
+// absence is the time from the start of the reconciler until the hub has listed its works.
+type absence struct {
+	// admitted is closed when the hub may be asked for works.
+	admitted chan struct{}
+	// over reports that the hub has listed its works, which count from then on.
+	over atomic.Bool
+	// trusted reports that the copies of works count. Before, an event may come of a hub that is about to have listed its
+	// works, and says nothing that the copy knows.
+	trusted atomic.Bool
+}
+
+// offline reports whether the works are those of the copies.
+func (r *Reconciler) offline() bool { return r.absence != nil && !r.absence.over.Load() }

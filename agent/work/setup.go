@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/client-go/metadata"
@@ -198,20 +197,6 @@ func (r *Reconciler) start(ctx context.Context, queue workqueue.TypedRateLimitin
 	go r.watcher.Run(ctx)
 	go r.authorizer.Run(ctx)
 	return nil
-}
-
-// wake reconciles the owner of an object, a moment later so that several events cause one pass.
-func (r *Reconciler) wake(o watch.Owner) {
-	if o.Applied {
-		r.queues.applied.AddAfter(ctrl.Request{NamespacedName: types.NamespacedName{Name: o.Name}}, coalesce)
-		return
-	}
-	r.queues.works.AddAfter(r.request(o.Name), coalesce)
-}
-
-// request is the key of a work.
-func (r *Reconciler) request(work string) ctrl.Request {
-	return ctrl.Request{NamespacedName: types.NamespacedName{Namespace: r.Cluster, Name: work}}
 }
 
 // kindMapper maps kinds to resources and caches the answers until Reset, when a kind turned out to be gone: the mapper

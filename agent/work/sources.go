@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/spokelet/spokelet/agent/work/watch"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -106,4 +108,21 @@ func (e *evictor) appliedSource() source.Source {
 				return evictionChanged(u.ObjectOld, u.ObjectNew)
 			},
 		})
+}
+
+// workTouched reports whether another client wrote the status of a work, which is then put right, or a status may wait
+// for the event. An event of our own write that comes before the answer to it counts, too, and costs a pass without a
+// request.
+func (r *Reconciler) workTouched(before, after *workv1.ManifestWork) bool {
+	known := r.notes.of(watch.Owner{Name: after.Name}).work
+	awaited := known.unseen && known.unseenIn(before) && !known.unseenIn(after)
+	return awaited || after.ResourceVersion != known.version && !equality.Semantic.DeepEqual(before.Status, after.Status)
+}
+
+// appliedTouched reports the same of the list of an AppliedManifestWork: without an entry nobody would delete its
+// object.
+func (r *Reconciler) appliedTouched(before, after *workv1.AppliedManifestWork) bool {
+	work, ours := r.inventory.Work(after)
+	return ours && after.ResourceVersion != r.notes.of(watch.Owner{Name: work}).applied.version &&
+		!slices.Equal(before.Status.AppliedResources, after.Status.AppliedResources)
 }

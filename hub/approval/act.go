@@ -19,37 +19,6 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// result is the result of the step of a plan.
-type result struct {
-	// verdict is final: it includes the access review.
-	verdict csrs.Verdict
-	// err is why the step failed; a stepError when a known part of it did.
-	err error
-}
-
-// part is a part of a step whose failure a person may have to repair.
-type part string
-
-const (
-	partReadingCA part = "reading the CA"
-	partAskingCA  part = "asking whom the CA serves"
-	partUsingCA   part = "using the CA"
-	partApproving part = "approving the certificate request"
-	partStoring   part = "storing the certificate"
-)
-
-// stepError is why a part of a step failed.
-type stepError struct {
-	part part
-	err  error
-}
-
-// Error returns the part and the cause.
-func (e *stepError) Error() string { return fmt.Sprintf("%s: %s", e.part, e.err) }
-
-// Unwrap returns the cause.
-func (e *stepError) Unwrap() error { return e.err }
-
 // act runs the step of the plan.
 func (r *Reconciler) act(ctx context.Context, f facts, p plan) result {
 	if p.step == stepApprove || p.step == stepReview || p.step == stepSign || p.step == stepVouch {

@@ -3,7 +3,6 @@ package approval
 import (
 	"context"
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,10 +11,6 @@ import (
 	csrs "github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
-
-// openLife is how long Kubernetes keeps a request that is neither approved nor denied. Kubernetes never removes a
-// request with a condition, so we remove those that we commented on.
-const openLife = 24 * time.Hour
 
 // comment adds the note to the status of the request as a condition, unless it exists. Without the right to do so, the
 // Event alone must do.

@@ -8,24 +8,10 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	csrs "github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
-)
-
-// step is the one thing that a pass does.
-type step string
-
-const (
-	stepNone    step = ""
-	stepApprove step = "approve"
-	stepReview  step = "review"
-	stepSign    step = "sign"
-	stepExpire  step = "expire"
-	stepVouch   step = "vouch"
 )
 
 // Reasons besides those of the verdicts of package csr.
@@ -41,27 +27,6 @@ const (
 
 // vouchTimeout is how long a program waits for the hub manager before it says so: that takes less than a second.
 const vouchTimeout = 30 * time.Second
-
-// plan is the decision about a request.
-type plan struct {
-	step step
-	// verdict is the verdict that the step is based on.
-	verdict csrs.Verdict
-	// ca is the Secret to sign with; use is the purpose that the Secret must allow.
-	ca  types.NamespacedName
-	use csrs.Use
-	// note is recorded for the author when there is no step.
-	note *note
-	// outcome is the outcome of the pass when there is no step.
-	outcome reconcile.Outcome
-}
-
-// note is a message to the author of a request: an Event, and a condition of the request.
-type note struct {
-	// warning reports a problem, as opposed to waiting in the ordinary course.
-	warning         bool
-	reason, message string
-}
 
 // decide returns the plan for the facts.
 func decide(f facts) plan {
@@ -128,11 +93,6 @@ func decideVouched(f facts, v csrs.Verdict) plan {
 	return plan{note: &note{true, reasonNotVouched, "Not approved: the hub manager has not confirmed the identity in " +
 		"the request yet, with condition " + string(csrs.ConditionIdentityOwn) + ". See that it runs, in this version; " +
 		"on a hub of Open Cluster Management, run the program of the add-on with --trust-as-ocm."}}
-}
-
-// forHub reports whether a request is for a credential of the API server of the hub.
-func forHub(csr *certificatesv1.CertificateSigningRequest) bool {
-	return csr.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName
 }
 
 // tooLong returns why the certificate of a request would be valid for longer than the hub allows; nil when it would
@@ -304,3 +264,7 @@ func expiry(f facts) time.Time {
 	}
 	return f.csr.CreationTimestamp.Add(openLife)
 }
+
+// openLife is how long Kubernetes keeps a request that is neither approved nor denied. Kubernetes never removes a
+// request with a condition, so we remove those that we commented on.
+const openLife = 24 * time.Hour

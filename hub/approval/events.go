@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strings"
-	"sync"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/lru"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -118,23 +116,4 @@ func noteHash(csr *certificatesv1.CertificateSigningRequest, n *note) uint64 {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "%s\x00%s\x00%s", csr.UID, n.reason, n.message)
 	return h.Sum64()
-}
-
-// reported remembers which notes were recorded, so that they are not sent again. It is a cache: for a forgotten note,
-// the API server reports that the Event exists.
-type reported struct {
-	once  sync.Once
-	notes *lru.Cache
-}
-
-func (t *reported) isNew(hash uint64) bool {
-	_, found := t.cache().Get(hash)
-	return !found
-}
-
-func (t *reported) add(hash uint64) { t.cache().Add(hash, struct{}{}) }
-
-func (t *reported) cache() *lru.Cache {
-	t.once.Do(func() { t.notes = lru.New(maxReportedNotes) })
-	return t.notes
 }

@@ -4,12 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,58 +15,6 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
-
-// stage is the progress of a request.
-type stage int
-
-const (
-	// stageFinished needs no further action.
-	stageFinished stage = iota
-	// stageOpen is neither approved nor denied.
-	stageOpen
-	// stageUnsigned is approved, has no certificate, and its signer is not built into Kubernetes.
-	stageUnsigned
-)
-
-// facts are the inputs of the decision.
-type facts struct {
-	now   time.Time
-	csr   *certificatesv1.CertificateSigningRequest
-	stage stage
-	// home and account are the namespace and the ServiceAccount of this program, see Reconciler.
-	home, account string
-	// unmarkedCAs is that of Reconciler.
-	unmarkedCAs bool
-	// trust decides which requests for a first credential are approved without a person.
-	trust csrs.Trust
-	// identity is how this program treats identities in requests of add-ons, see Reconciler.
-	identity Identity
-	// maxLifetime is the maximum lifetime of certificates of add-ons; zero for none.
-	maxLifetime time.Duration
-	// cluster is that of a request of a cluster, as the API server has it now; nil when there is none.
-	cluster *clusterv1.ManagedCluster
-
-	// addon is set for a request of an add-on.
-	addon *addonFacts
-	// unknown is why a fact could not be read.
-	unknown error
-}
-
-// addonFacts are the facts of a request of an add-on.
-type addonFacts struct {
-	// ours reports whether this program manages the add-on; otherwise at most the cluster and the add-on are read.
-	ours bool
-	// cluster and addon are nil when they do not exist.
-	cluster *clusterv1.ManagedCluster
-	addon   *addonv1beta1.ManagedClusterAddOn
-	// registrations are those that the hub allows the add-on.
-	registrations []addonv1beta1.RegistrationConfig
-	// objection is why the author of the add-on does not let the hub approve an open request.
-	objection error
-	// ca is the CA that signs the request, if signs is true.
-	ca    addon.SigningCA
-	signs bool
-}
 
 // observe reads the facts. The error is that of reading the request; others are in facts.unknown.
 func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
@@ -97,11 +42,6 @@ func (r *Reconciler) observeCluster(
 ) (*clusterv1.ManagedCluster, error) {
 	name, _, _ := csrs.Subject(csr)
 	return reconcile.Get(ctx, r.Live, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{})
-}
-
-// isAccepted reports whether the hub accepts a cluster, which may be nil.
-func isAccepted(cluster *clusterv1.ManagedCluster) bool {
-	return cluster != nil && cluster.Spec.HubAcceptsClient
 }
 
 func (r *Reconciler) observeAddon(
@@ -164,48 +104,4 @@ func (r *Reconciler) request(ctx context.Context, a *addonFacts) (addon.Request,
 		request.Hosting, err = reconcile.Get(ctx, r.Client, types.NamespacedName{Name: host}, &clusterv1.ManagedCluster{})
 	}
 	return request, err
-}
-
-// stageOf returns the stage of a request.
-func stageOf(csr *certificatesv1.CertificateSigningRequest) stage {
-	if len(csr.Status.Certificate) > 0 {
-		return stageFinished
-	}
-	approved := false
-	for i := range csr.Status.Conditions {
-		condition := &csr.Status.Conditions[i]
-		if condition.Status == corev1.ConditionFalse {
-			continue
-		}
-		switch condition.Type {
-		case certificatesv1.CertificateDenied, certificatesv1.CertificateFailed:
-			return stageFinished
-		case certificatesv1.CertificateApproved:
-			approved = true
-		}
-	}
-	switch {
-	case !approved:
-		return stageOpen
-	case csr.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName:
-		return stageFinished
-	}
-	return stageUnsigned
-}
-
-// unfinished reports whether a request may need action: it waits for approval, or for the certificate of a signer that
-// is not built into Kubernetes.
-func unfinished(csr *certificatesv1.CertificateSigningRequest) bool {
-	return stageOf(csr) != stageFinished
-}
-
-// approvedAt returns when a request was approved; its creation time while it is not.
-func approvedAt(csr *certificatesv1.CertificateSigningRequest) time.Time {
-	for i := range csr.Status.Conditions {
-		condition := &csr.Status.Conditions[i]
-		if condition.Type == certificatesv1.CertificateApproved && !condition.LastUpdateTime.IsZero() {
-			return condition.LastUpdateTime.Time
-		}
-	}
-	return csr.CreationTimestamp.Time
 }

@@ -1,19 +1,16 @@
 package approval
 
 import (
-	"context"
 	"io"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csrs "github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/addonapi"
-	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // Reconciler approves and signs certificate requests.
@@ -58,37 +55,4 @@ type Reconciler struct {
 	Workers int
 
 	memory
-}
-
-// Identity is how a program treats the identities in requests of add-ons for the API server of the hub. Two programs
-// must agree on one that neither of them manages alone: the hub manager confirms it, and the program of the author
-// approves the request. Admission policies see that confirmation, while they cannot read the request.
-type Identity string
-
-const (
-	// IdentityTrusted is the zero value: requests of add-ons of this program are approved, and those of others are left to
-	// them.
-	IdentityTrusted Identity = ""
-	// IdentityConfirmed is that of the hub manager: it confirms identities in requests of add-ons of other programs.
-	IdentityConfirmed Identity = "Confirmed"
-	// IdentityAwaited is that of the program of an author: it approves a request once the hub manager has confirmed it.
-	IdentityAwaited Identity = "Awaited"
-)
-
-// memory are caches of what was recorded, and of the requests in the queue.
-type memory struct {
-	reported reported
-	backlog  backlog
-	counters counters
-}
-
-// Reconcile judges one request.
-func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	f, err := r.observe(ctx, req.Name)
-	if err != nil {
-		return reconcile.FromError(client.IgnoreNotFound(err)).Settle(f.now)
-	}
-	p := decide(f)
-	n, outcome := conclude(f, p, r.act(ctx, f, p))
-	return outcome.And(r.recordEvent(ctx, f, n)).And(r.comment(ctx, f, n)).Settle(f.now)
 }

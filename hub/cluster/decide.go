@@ -3,108 +3,16 @@ package cluster
 import (
 	"fmt"
 	"slices"
-	"time"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	workv1 "open-cluster-management.io/api/work/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	csrs "github.com/spokelet/spokelet/csr"
-	"github.com/spokelet/spokelet/hub/cluster/meter"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/lease"
 )
-
-// phase is the state of a cluster.
-type phase int
-
-const (
-	// phaseGone means that the ManagedCluster does not exist.
-	phaseGone phase = iota
-	// phaseDeleting means that the ManagedCluster is being deleted.
-	phaseDeleting
-	// phaseRefused means that no cluster of this name can be accepted.
-	phaseRefused
-	// phaseAccepted means that an administrator accepts the cluster.
-	phaseAccepted
-	// phaseDenied means that the cluster was accepted once and is no longer.
-	phaseDenied
-	// phaseNew means that the cluster was never accepted.
-	phaseNew
-)
-
-// facts are the inputs of a decision about one cluster.
-type facts struct {
-	name      string
-	now       time.Time
-	cluster   *clusterv1.ManagedCluster
-	namespace *metav1.PartialObjectMetadata
-	have      grants
-	shared    map[string]*rbacv1.ClusterRole
-	lease     *coordinationv1.Lease
-	addons    []*addonv1beta1.ManagedClusterAddOn
-	// works are the ManifestWorks of the namespace, metadata only; read only where needsWorks reports true.
-	works []*workv1.ManifestWork
-	// requests are the certificate requests with the label of the cluster; read only where the decision uses them.
-	requests []*certificatesv1.CertificateSigningRequest
-	// unacceptedLife is how long a cluster that was never accepted stays; zero means for ever.
-	unacceptedLife time.Duration
-	// trust decides which certificate requests are approved, and their clusters accepted, without a person.
-	trust csrs.Trust
-	// metered is what the agent does more often than a healthy one.
-	metered meter.Reading
-	// live is the answer of the API server, which the caches may lag behind; nil when it was not asked.
-	live *live
-}
-
-// live reports what exists according to the API server: a ManagedCluster, which is asked for only if the cache shows
-// none, and an add-on or a ManifestWork in its namespace.
-type live struct {
-	cluster, addons, works bool
-	err                    error
-}
-
-// plan is the decision about one cluster.
-type plan struct {
-	phase phase
-	// cluster is the ManagedCluster with the desired finalizers, labels, taints and acceptance; nil when nothing changes.
-	// It is written before the stages, and after them when the cluster is being deleted or is not accepted.
-	cluster *clusterv1.ManagedCluster
-	// approvedRequest is the certificate request that auto-accepts the cluster; nil when none does.
-	approvedRequest *certificatesv1.CertificateSigningRequest
-	// abandoned is set when the cluster is removed because it was never accepted.
-	abandoned bool
-	// stages run one after the other; a stage begins only when all steps before it succeeded.
-	stages [][]step
-	// unknownAddOns are the add-ons whose Available condition becomes Unknown.
-	unknownAddOns []addOnStatus
-	// refused is why nothing can be done until a person acts.
-	refused error
-	// blocked is what must happen first; an event starts the next pass.
-	blocked error
-	// foreign is why the namespace of that name is not that of the cluster; nil when it is.
-	foreign error
-	// remaining is what a deletion still waits for; empty when nothing is left.
-	remaining string
-	// silent is true when the agent stopped renewing its lease.
-	silent bool
-	wake   time.Time
-}
-
-// step is one planned write.
-type step = reconcile.Step[client.Object]
-
-// addOnStatus is an add-on before and after its Available condition became Unknown.
-type addOnStatus struct {
-	before, after *addonv1beta1.ManagedClusterAddOn
-}
 
 // phaseOf returns the phase of a cluster; the first rule that matches wins.
 func phaseOf(name string, cluster *clusterv1.ManagedCluster) phase {
@@ -258,15 +166,6 @@ func wantedCluster(f facts) *clusterv1.ManagedCluster {
 	return want
 }
 
-// foreignNamespace returns why the namespace with the name of the cluster is not its own; nil when it is, or when there
-// is none. Tools of OCM label a namespace before they import a cluster.
-func foreignNamespace(f facts) error {
-	if f.namespace == nil || f.namespace.Labels[names.LabelOCMCluster] == f.name {
-		return nil
-	}
-	return names.CheckNamespace(f.namespace, f.name)
-}
-
 // ensureNamespace creates the namespace of the cluster, or labels one that tools of OCM labelled.
 func ensureNamespace(f facts) []step {
 	labels := map[string]string{names.LabelClusterName: f.name}
@@ -307,34 +206,4 @@ func shrinkGrants(f facts) []step {
 	steps := ensureRole(f.have.role, want.role)
 	steps = append(steps, ensureClusterBinding(f.have.binding, want.binding)...)
 	return append(steps, removeGrants(f, false, worksGone(f))...)
-}
-
-// worksGone reports whether the API server confirmed that no ManifestWork is left.
-func worksGone(f facts) bool {
-	return len(f.works) == 0 && f.live != nil && f.live.err == nil && !f.live.works
-}
-
-// removeGrants deletes the access in the namespace and, with all, also the cluster-wide access. The RoleBinding for
-// ManifestWorks keeps its finalizer until free, so that the agent can clean up.
-func removeGrants(f facts, all, free bool) []step {
-	var steps []step
-	if all && ours(f.have.binding, f.name) {
-		steps = append(steps, step{Verb: reconcile.Delete, Before: f.have.binding})
-	}
-	if all && ours(f.have.role, f.name) {
-		steps = append(steps, step{Verb: reconcile.Delete, Before: f.have.role})
-	}
-	if ours(f.have.registration, f.name) {
-		steps = append(steps, step{Verb: reconcile.Delete, Before: f.have.registration})
-	}
-	if !ours(f.have.work, f.name) {
-		return steps
-	}
-	if freed := f.have.work.DeepCopy(); free && dropFinalizer(freed, names.FinalizerManifestWork) {
-		steps = append(steps, step{Verb: reconcile.Patch, Before: f.have.work, After: freed})
-	}
-	if f.have.work.DeletionTimestamp.IsZero() {
-		steps = append(steps, step{Verb: reconcile.Delete, Before: f.have.work})
-	}
-	return steps
 }

@@ -150,3 +150,42 @@ func dropFinalizer(o metav1.Object, finalizers ...string) bool {
 	o.SetFinalizers(kept)
 	return changed
 }
+
+// foreignNamespace returns why the namespace with the name of the cluster is not its own; nil when it is, or when there
+// is none. Tools of OCM label a namespace before they import a cluster.
+func foreignNamespace(f facts) error {
+	if f.namespace == nil || f.namespace.Labels[names.LabelOCMCluster] == f.name {
+		return nil
+	}
+	return names.CheckNamespace(f.namespace, f.name)
+}
+
+// worksGone reports whether the API server confirmed that no ManifestWork is left.
+func worksGone(f facts) bool {
+	return len(f.works) == 0 && f.live != nil && f.live.err == nil && !f.live.works
+}
+
+// removeGrants deletes the access in the namespace and, with all, also the cluster-wide access. The RoleBinding for
+// ManifestWorks keeps its finalizer until free, so that the agent can clean up.
+func removeGrants(f facts, all, free bool) []step {
+	var steps []step
+	if all && ours(f.have.binding, f.name) {
+		steps = append(steps, step{Verb: reconcile.Delete, Before: f.have.binding})
+	}
+	if all && ours(f.have.role, f.name) {
+		steps = append(steps, step{Verb: reconcile.Delete, Before: f.have.role})
+	}
+	if ours(f.have.registration, f.name) {
+		steps = append(steps, step{Verb: reconcile.Delete, Before: f.have.registration})
+	}
+	if !ours(f.have.work, f.name) {
+		return steps
+	}
+	if freed := f.have.work.DeepCopy(); free && dropFinalizer(freed, names.FinalizerManifestWork) {
+		steps = append(steps, step{Verb: reconcile.Patch, Before: f.have.work, After: freed})
+	}
+	if f.have.work.DeletionTimestamp.IsZero() {
+		steps = append(steps, step{Verb: reconcile.Delete, Before: f.have.work})
+	}
+	return steps
+}

@@ -10,9 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -22,20 +20,6 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
-
-// results are the errors of the steps of a plan, one for each step.
-type results struct {
-	bindings []error
-	works    []error
-	// addOn is the add-on with its new finalizers; nil when they did not change.
-	addOn *addonv1beta1.ManagedClusterAddOn
-}
-
-// nameTakenError says that an object of another client has the name of one of ours.
-type nameTakenError struct{ message string }
-
-// Error implements error.
-func (e *nameTakenError) Error() string { return e.message }
 
 // guarded returns an add-on with the finalizers and the record of hosting clusters that its works need.
 func (p plan) guarded(addOn *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.ManagedClusterAddOn {
@@ -118,13 +102,6 @@ func (r *Reconciler) clustersChanged(ctx context.Context, f facts) (bool, error)
 	return err == nil && hostOf(f) != was, err
 }
 
-// liveCluster reads a cluster from the API server; nil when it does not exist. Programs of authors may list clusters
-// and not get one.
-func (r *Reconciler) liveCluster(ctx context.Context, name string) (*clusterv1.ManagedCluster, error) {
-	return reconcile.GetListed[*clusterv1.ManagedCluster](ctx, r.Live, types.NamespacedName{Name: name},
-		&clusterv1.ManagedClusterList{})
-}
-
 // takesRoles reports whether a plan deletes RoleBindings.
 func takesRoles(p plan) bool {
 	return slices.ContainsFunc(p.bindings, func(s bindingStep) bool { return s.Verb == reconcile.Delete })
@@ -187,11 +164,6 @@ func changesConfigs(p plan) bool {
 	return slices.ContainsFunc(p.works, func(s workStep) bool {
 		return s.Verb == reconcile.Patch && of(s.Before) != of(s.After)
 	})
-}
-
-// creates reports whether a step creates an object.
-func creates[T client.Object](steps []reconcile.Step[T]) bool {
-	return slices.ContainsFunc(steps, func(s reconcile.Step[T]) bool { return s.Verb == reconcile.Create })
 }
 
 // makesAgain reports whether a plan makes bindings or works for an add-on that had them.

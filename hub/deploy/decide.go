@@ -7,41 +7,12 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/hub/deploy/hosting"
 	"github.com/spokelet/spokelet/hub/deploy/works"
-	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/internal/token"
 )
-
-// bindingStep and workStep are planned writes.
-type (
-	bindingStep = reconcile.Step[*rbacv1.RoleBinding]
-	workStep    = works.Step
-)
-
-// plan is the decision of a pass.
-type plan struct {
-	// registrations is the desired status.registrations; valid unless the answer of the agent is unknown.
-	registrations []addonv1beta1.RegistrationConfig
-	// pending is why permissions are not set yet; empty when they can be.
-	pending  string
-	bindings []bindingStep
-
-	works []workStep
-	// worksErr is why the works stay unchanged, but for those that an earlier add-on left.
-	worksErr error
-	// kept are our works that stay unchanged.
-	kept []*workv1.ManifestWork
-	// finalizers are those that the add-on must have before its works are written; nil when it has exactly them.
-	finalizers *[]string
-	// hosts is the record of hosting clusters that the add-on must have before its works are written; nil when it has it.
-	hosts *string
-	// verified identifies the records of works of another version that this one renders the same; zero for none.
-	verified works.Sum
-}
 
 // decide returns the plan for the facts.
 func decide(f facts) plan {

@@ -13,8 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
-
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
@@ -57,11 +55,6 @@ func planBindings(f facts, account *rbacv1.Subject) []bindingStep {
 func mayHaveRoles(f facts) bool {
 	return f.addOn != nil && isAccepted(f.cluster) &&
 		(f.addOn.DeletionTimestamp == nil || addonapi.HookRuns(f.addOn))
-}
-
-// isAccepted reports whether a cluster exists and the hub accepts it.
-func isAccepted(cluster *clusterv1.ManagedCluster) bool {
-	return cluster != nil && cluster.Spec.HubAcceptsClient
 }
 
 // dropBindings deletes RoleBindings. One that a finalizer of its writer keeps goes no sooner for being deleted again.

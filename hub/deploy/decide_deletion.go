@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/names"
@@ -33,47 +32,11 @@ const (
 	foreignTimeout          = 10 * time.Second
 )
 
-// deletionFacts are the inputs of the decision about an add-on with finalizers that is being deleted. The objects
-// belong to the cache and must not be changed.
-type deletionFacts struct {
-	// facts are those of an add-on that lives. cluster is nil when there is none.
-	facts
-	// ours reports whether this hub manager manages the add-on. Then it does the work that the finalizers guard. Every
-	// other add-on has a manager of its author.
-	ours bool
-	// managed is false without a ClusterManagementAddOn; then nothing can be rendered.
-	managed bool
-	// namespaceDeleting reports that nothing can be created in the namespace of the cluster any more.
-	namespaceDeleting bool
-	// hosts are the clusters that exist, by name, of the namespaces in which works of hooks are on hosting clusters.
-	hosts map[string]*clusterv1.ManagedCluster
-}
-
 // setFor returns the set of works for the hooks of a side.
 func (f deletionFacts) setFor(h hookFacts) works.Set {
 	set := setOf(f.facts, h.side, works.PreDelete)
 	set.Namespace = h.name
 	return set
-}
-
-// deletionPlan is the decision about such an add-on.
-type deletionPlan struct {
-	// works are written first.
-	works []workStep
-	// drop are the finalizers that are removed after the works; because has a sentence of explanation for each reason.
-	drop    []string
-	because []string
-	// skipped reports that a hook was required and cannot run.
-	skipped bool
-	// attempts is the new record of attempts of hooks, which is written before the works; empty when it does not change.
-	// failures describes what failed.
-	attempts string
-	failures []string
-	// conditions explain what the deletion waits for.
-	conditions []metav1.Condition
-	// waits reports that hooks are not done, which depends on what the author of the add-on answers.
-	waits bool
-	wake  time.Time
 }
 
 // decideDeletion decides about the finalizers of an add-on. The work that a finalizer guards is done first: the hooks,
@@ -287,14 +250,6 @@ func hookCompleted(completed bool, message string) metav1.Condition {
 		condition.Status, condition.Reason = metav1.ConditionTrue, reasonHookCompleted
 	}
 	return condition
-}
-
-// isOCMFinalizer reports whether an add-on manager of OCM puts this finalizer on add-ons. Ours puts the same there.
-func isOCMFinalizer(finalizer string) bool {
-	return slices.Contains([]string{
-		finalizerHook, finalizerHookOld, finalizerHostedHook, finalizerHostedHookOld, finalizerHostedObjects,
-		finalizerHostedObjectsOld,
-	}, finalizer)
 }
 
 // finalizersOf returns those of the given finalizers that the add-on has.

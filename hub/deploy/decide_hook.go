@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/hub/deploy/works"
@@ -29,37 +28,6 @@ const (
 	afterWait, afterSkip = "Wait", "Skip"
 )
 
-// hookFacts are the facts about the pre-delete hooks of one side.
-type hookFacts struct {
-	side works.Side
-	// cluster is the cluster on which they run; nil when it does not exist or, as a hosting cluster, is being deleted.
-	cluster *clusterv1.ManagedCluster
-	// name is the name of that cluster.
-	name string
-	// none reports that nothing has to run on this side.
-	none bool
-	// noNamespace reports that nothing can be created in the namespace of the cluster any more.
-	noNamespace bool
-	// work is the work of the hooks; nil when there is none.
-	work *workv1.ManifestWork
-	// hooks are the hooks that the rendering has.
-	hooks []works.Manifest
-	// unknown is why the hooks are unknown; empty when they are known.
-	unknown string
-}
-
-// attempts records the attempts of the hooks of one side.
-type attempts struct {
-	// Count is how many attempts failed.
-	Count int `json:"count,omitempty"`
-	// Work is the UID of the work of the last of them.
-	Work string `json:"work,omitempty"`
-	// Failed is when it was seen to fail.
-	Failed time.Time `json:"failed,omitzero"`
-	// Done is the UID of the add-on whose hooks are done. Their works, which showed it, may be gone.
-	Done string `json:"done,omitempty"`
-}
-
 // recordOf returns the record of attempts of an add-on, by side. One that cannot be read is none.
 func recordOf(annotations map[string]string) map[works.Side]attempts {
 	record := map[works.Side]attempts{}
@@ -67,20 +35,6 @@ func recordOf(annotations map[string]string) map[works.Side]attempts {
 		return map[works.Side]attempts{}
 	}
 	return record
-}
-
-// hookPlan is the decision about the hooks of one side.
-type hookPlan struct {
-	// done reports that nothing more has to run; skipped that hooks should have and cannot.
-	done, skipped bool
-	// reason is the reason of the condition while the hooks are not done.
-	reason string
-	// message describes the state.
-	message string
-	steps   []workStep
-	// failed is the new record of failed attempts; nil when it does not change.
-	failed *attempts
-	wake   time.Time
 }
 
 // decideHooks decides about the hooks of one side.

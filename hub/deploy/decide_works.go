@@ -91,18 +91,6 @@ func ownWorks(f facts) []*workv1.ManifestWork {
 		setOf(f, works.Hosting, works.Deploy).Select(f.works))
 }
 
-// worksPlan is the plan of all deploy works.
-type worksPlan struct {
-	steps []workStep
-	// kept are our works that stay unchanged.
-	kept []*workv1.ManifestWork
-	// guards are the finalizers that the add-on needs.
-	guards []string
-	// verified identifies the records of works that this version renders the same, where the records do not say it by
-	// themselves (needsVerifying); zero for none.
-	verified works.Sum
-}
-
 // planWorks plans the ManifestWorks for the objects of the agent on both sides. On an error none may be touched.
 func planWorks(f facts) (worksPlan, error) {
 	state := hostOf(f)
@@ -269,4 +257,12 @@ func planLeftHooks(f facts) []workStep {
 		}
 	}
 	return steps
+}
+
+// isOCMFinalizer reports whether an add-on manager of OCM puts this finalizer on add-ons. Ours puts the same there.
+func isOCMFinalizer(finalizer string) bool {
+	return slices.Contains([]string{
+		finalizerHook, finalizerHookOld, finalizerHostedHook, finalizerHostedHookOld, finalizerHostedObjects,
+		finalizerHostedObjectsOld,
+	}, finalizer)
 }

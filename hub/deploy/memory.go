@@ -146,3 +146,70 @@ func (a *asksFor) requests(namespace string) []ctrl.Request {
 	}
 	return all
 }
+
+// passed remembers, while an add-on has RoleBindings for all clusters, on which clusters its agents have their own, or
+// may have none. After a restart every add-on has a pass, so nothing of it is lost.
+type passed struct {
+	mutex sync.Mutex
+	of    map[string]*passes
+}
+
+// passes are those of one add-on; awaited is how many the last count asked for.
+type passes struct {
+	clusters map[string]bool
+	awaited  int
+}
+
+// note notes a pass, and reports whether there were as many as the last count asked for.
+func (p *passed) note(key types.NamespacedName) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.of == nil {
+		p.of = map[string]*passes{}
+	}
+	have := p.of[key.Name]
+	if have == nil {
+		have = &passes{clusters: map[string]bool{}}
+		p.of[key.Name] = have
+	}
+	have.clusters[key.Namespace] = true
+	return len(have.clusters) >= have.awaited
+}
+
+// leave forgets a cluster that the add-on leaves, so that the next pass counts again; it reports whether one waits for
+// others.
+func (p *passed) leave(key types.NamespacedName) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	have := p.of[key.Name]
+	if have == nil {
+		return false
+	}
+	delete(have.clusters, key.Namespace)
+	have.awaited = 0
+	return true
+}
+
+// complete reports whether the add-on had a pass on each of these clusters.
+func (p *passed) complete(addOn string, clusters []string) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	have := p.of[addOn]
+	if have == nil {
+		return false
+	}
+	for _, cluster := range clusters {
+		if !have.clusters[cluster] {
+			have.awaited = len(clusters)
+			return false
+		}
+	}
+	return true
+}
+
+// forget forgets the passes of an add-on.
+func (p *passed) forget(addOn string) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	delete(p.of, addOn)
+}

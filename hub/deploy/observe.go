@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -23,83 +21,6 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/internal/version"
 )
-
-// facts are the inputs of a pass. The objects belong to the cache and must not be changed.
-type facts struct {
-	now time.Time
-	// account is the ServiceAccount as which bindings are written, see Reconciler.
-	account string
-	// relevant is false when there is nothing to deploy. Then only deleting may be set, or configuration, addOn and works.
-	relevant bool
-	// deleting is the add-on when it is being deleted.
-	deleting *addonv1beta1.ManagedClusterAddOn
-
-	addOn *addonv1beta1.ManagedClusterAddOn
-	// clusterKnown reports whether cluster is what there is; nil means then that there is none.
-	clusterKnown bool
-	cluster      *clusterv1.ManagedCluster
-	about        addon.About
-	// foreign is why the namespace of the cluster is not its own; nil when it is. Nothing is written there then.
-	foreign error
-	// host is the cluster that the add-on names as its hosting cluster; nil when it does not exist.
-	host *clusterv1.ManagedCluster
-	// rules are how much a hosting cluster has to say.
-	rules hosting.Rules
-
-	// configuration is the decision about the configuration of the add-on.
-	configuration addon.Configuration
-	answers
-
-	// ended are the RoleBindings of the add-on on this cluster when its agent may have no roles any more.
-	ended []*rbacv1.RoleBinding
-	// former are the RoleBindings of the add-on for all clusters, which earlier versions and OCM make. They go when the
-	// agents of all clusters have their own.
-	former []*rbacv1.RoleBinding
-	// works are the ManifestWorks with the labels of the add-on, of any owner: in the namespace of its cluster, and of
-	// hosted mode in those others where they count.
-	works []*workv1.ManifestWork
-	// verified identifies the records of works of another version that a former pass rendered the same; zero for none.
-	verified works.Sum
-	bindingFacts
-}
-
-// answers are the answers of the agent; each is unknown while its error is set.
-type answers struct {
-	registrations    []addonv1beta1.RegistrationConfig
-	registrationsErr error
-	setup            addon.Setup
-	setupErr         error
-	// pendingHealth is the probe that the template asks for and that the next rollout brings; setup has the probe in use
-	// until then.
-	pendingHealth addon.HealthProbe
-	rendering     addon.Rendering
-	renderErr     error
-	// remarks are sentences for the author of the configuration.
-	remarks []string
-	// key identifies what the objects are rendered from; empty when they must be rendered.
-	key string
-	// by is the version of the code that renders; empty when key is.
-	by string
-	// current is the plan that changes no work; nil when the objects were rendered.
-	current *worksPlan
-}
-
-// notAcceptedError says that the hub does not accept the cluster of an add-on.
-type notAcceptedError struct{ cluster string }
-
-// Error implements error.
-func (e *notAcceptedError) Error() string {
-	return fmt.Sprintf("the hub does not accept cluster %s: nothing is written for the add-on, and its works stay as "+
-		"they are; set spec.hubAcceptsClient of the ManagedCluster to true", e.cluster)
-}
-
-// accepted returns why nothing is granted to the add-on and deployed for it; nil when the hub accepts its cluster.
-func (f facts) accepted() error {
-	if f.cluster == nil || f.cluster.Spec.HubAcceptsClient {
-		return nil
-	}
-	return &notAcceptedError{f.cluster.Name}
-}
 
 // observeAccess reads the first facts about one add-on on one cluster, by which its agent may have roles or not. With
 // an error, f.ended is what must go whatever is unknown: on a cluster that is not accepted, no add-on has roles.

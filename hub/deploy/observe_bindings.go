@@ -19,21 +19,6 @@ import (
 	"github.com/spokelet/spokelet/internal/token"
 )
 
-// bindingFacts are the facts about the roles of an add-on on one cluster. Reading them costs what belongs to the add-on
-// on that cluster, however many other add-ons and clusters there are.
-type bindingFacts struct {
-	// bindings are the RoleBindings of the add-on on this cluster.
-	bindings []*rbacv1.RoleBinding
-	// obsolete are the RoleBindings for all clusters that no spec of the add-on asks for any more, or that are in the
-	// namespace of a cluster.
-	obsolete []*rbacv1.RoleBinding
-	// refused is why the permissions cannot be set; nil when they can.
-	refused error
-	// accountOurs reports whether the ServiceAccount of the add-on is the one that hub/token keeps, read only with the
-	// driver token. It takes the right to request its tokens as proof, which is granted only then.
-	accountOurs bool
-}
-
 // observeBindings reads the facts about the roles of an add-on on one cluster.
 func (r *Reconciler) observeBindings(ctx context.Context, agent addon.Agent, f facts) (bindingFacts, error) {
 	key := client.ObjectKeyFromObject(f.addOn)
@@ -100,12 +85,6 @@ func (r *Reconciler) confirmEnded(ctx context.Context, key types.NamespacedName,
 		return reconcile.Behind(addonv1beta1.GroupName, "managedclusteraddons", key.String())
 	}
 	return nil
-}
-
-// isAgents reports whether a RoleBinding is one of the agents of an add-on.
-func isAgents(binding *rbacv1.RoleBinding) bool {
-	_, template := binding.Labels[names.LabelAddonTemplate]
-	return template
 }
 
 // listFormer lists the RoleBindings of an add-on for all clusters.

@@ -71,11 +71,6 @@ func (r *Reconciler) askDeleting(ctx context.Context, agent addon.Agent, f *fact
 	r.ask(ctx, agent, f, true)
 }
 
-// clusterOf reads a cluster; nil when there is none.
-func (r *Reconciler) clusterOf(ctx context.Context, name string) (*clusterv1.ManagedCluster, error) {
-	return reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{})
-}
-
 // namespaceDeleting reports whether nothing can be created in a namespace any more.
 func (r *Reconciler) namespaceDeleting(ctx context.Context, name string) (bool, error) {
 	namespace, err := reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, reconcile.Namespace())

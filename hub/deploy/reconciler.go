@@ -3,23 +3,19 @@ package deploy
 import (
 	"cmp"
 	"context"
-	"errors"
 
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-
-	"github.com/spokelet/spokelet/internal/names"
-	"github.com/spokelet/spokelet/internal/reconcile"
-
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/deploy/hosting"
-	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // Name is the name of the controller.
@@ -69,98 +65,19 @@ type Reconciler struct {
 	passed   passed
 }
 
-// Reconcile deploys the agent of one add-on on one cluster. The roles of an agent that may have none go
-// before anything else is read, because the agent itself can make its works and its add-on such that nobody can.
-func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	access, err := r.observeAccess(ctx, request.NamespacedName)
-	if behind := r.confirmEnded(ctx, request.NamespacedName, access); behind != nil {
-		return reconcile.FromError(errors.Join(err, behind)).Settle(access.now)
-	}
-	ended := errors.Join(runAll(ctx, r.bindingWriter(), dropBindings(access.ended))...)
-	f := access
-	if err == nil {
-		f, err = r.observe(ctx, request.NamespacedName, access)
-	}
-	if err != nil {
-		return ctrl.Result{}, errors.Join(ended, err, r.passUnread(ctx, request.NamespacedName, access, err))
-	}
-	var former error
-	switch {
-	case f.deleting != nil && isThere(f.deleting):
-		former = r.passKept(ctx, request.NamespacedName, access, errDeleting)
-	case f.addOn == nil:
-		former = r.leaveFormer(ctx, request.NamespacedName)
-	}
-	result, err := r.deploy(ctx, request, f)
-	return result, errors.Join(ended, former, err)
-}
-
-// errDeleting says why an add-on that is being deleted is not asked what it wants.
-var errDeleting = errors.New("the add-on is being deleted")
-
-// deploy takes the steps that follow from the facts.
-func (r *Reconciler) deploy(ctx context.Context, request ctrl.Request, f facts) (ctrl.Result, error) {
-	if !f.relevant {
-		r.verified.set(request.NamespacedName, works.Sum{})
-		r.asksFor.set(request.NamespacedName, nil)
-		r.made.forget(request.NamespacedName)
-	}
-	if f.deleting != nil {
-		return r.reconcileDeletion(ctx, f.deleting)
-	}
-	if f.addOn == nil {
-		return ctrl.Result{}, nil
-	}
-	if !f.relevant {
-		after := f.addOn.DeepCopy()
-		f.record(after, f.works, false)
-		_, err := r.AddOns.PatchAddOnStatus(ctx, f.addOn, after)
-		outcome := reconcile.FromError(client.IgnoreNotFound(err)).And(f.repeated())
-		return outcome.And(reconcile.FromError(r.dropFormer(ctx, request.NamespacedName, f))).Settle(f.now)
-	}
-	p := decide(f)
-	stale, err := r.stale(ctx, f, p)
-	if stale {
-		err = reconcile.Behind(addonv1beta1.GroupName, "managedclusteraddons", request.String())
-	}
-	if err != nil {
-		return reconcile.FromError(err).Settle(f.now)
-	}
-	r.verified.set(request.NamespacedName, p.verified)
-	if f.addOn, err = r.recordAdmission(ctx, f, p); err != nil {
-		return reconcile.FromError(client.IgnoreNotFound(err)).Settle(f.now)
-	}
-	done := r.act(ctx, f, p)
-	var former error
-	if f.accepted() != nil || (f.refused == nil && errors.Join(done.bindings...) == nil) {
-		former = r.dropFormer(ctx, request.NamespacedName, f)
-	}
-	if done.addOn != nil {
-		f.addOn = done.addOn
-	}
-	after := conclude(f, p, done)
-	_, err = r.AddOns.PatchAddOnStatus(ctx, f.addOn, after)
-	return outcomeOf(f, p, done, err).And(reconcile.FromError(former)).Settle(f.now)
-}
-
-// reconcileDeletion handles an add-on that is being deleted. Without finalizers there is nothing to do: Kubernetes
-// deletes the objects that the add-on owns.
-func (r *Reconciler) reconcileDeletion(
-	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
-) (ctrl.Result, error) {
-	now := r.Clock.Now()
-	if len(addOn.Finalizers) == 0 {
-		return ctrl.Result{}, nil
-	}
-	f, err := r.observeDeletion(ctx, addOn)
-	if err != nil {
-		return reconcile.Retry(err).Settle(now)
-	}
-	p := decideDeletion(f)
-	return r.actOnDeletion(ctx, f, p).Settle(now)
-}
-
 // account returns the ServiceAccount as which bindings are written, as namespace/name.
 func (r *Reconciler) account() string {
 	return cmp.Or(r.Account, cmp.Or(r.Home, names.NamespaceHub)+"/"+names.ServiceAccountAddons)
+}
+
+// liveCluster reads a cluster from the API server; nil when it does not exist. Programs of authors may list clusters
+// and not get one.
+func (r *Reconciler) liveCluster(ctx context.Context, name string) (*clusterv1.ManagedCluster, error) {
+	return reconcile.GetListed[*clusterv1.ManagedCluster](ctx, r.Live, types.NamespacedName{Name: name},
+		&clusterv1.ManagedClusterList{})
+}
+
+// clusterOf reads a cluster; nil when there is none.
+func (r *Reconciler) clusterOf(ctx context.Context, name string) (*clusterv1.ManagedCluster, error) {
+	return reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{})
 }

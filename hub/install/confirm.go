@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -19,17 +18,6 @@ import (
 // What a removal follows from is asked from the API server before it is done, and the definition before an add-on that
 // went is installed again. A cache may be behind by minutes, and by more for one kind than for another: an API server
 // that a process finds when it starts may be the one that has seen nothing for a while.
-
-// isOutdated reports whether the cache has a ClusterManagementAddOn that is gone or going, or another one of that name.
-// The garbage collector deletes its add-ons then, and would do so again and again with those that are installed again.
-func (r *Reconciler) isOutdated(ctx context.Context, cached client.Object) (bool, error) {
-	key := client.ObjectKeyFromObject(cached)
-	live, err := reconcile.Get(ctx, r.Live, key, r.AddOns.MetadataOfClusterManagementAddOn())
-	if apierrors.IsForbidden(err) {
-		return false, nil // The rights of an earlier version do not let us ask.
-	}
-	return err == nil && (live == nil || live.GetUID() != cached.GetUID() || !live.GetDeletionTimestamp().IsZero()), err
-}
 
 // confirm returns an error if the definition and the decisions from which removals follow are not those that the API
 // server has.

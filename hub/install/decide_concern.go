@@ -2,30 +2,19 @@ package install
 
 import (
 	"hash/fnv"
+	"slices"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
 	"github.com/spokelet/spokelet/hub/fleet"
-	"github.com/spokelet/spokelet/internal/clustersets"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // apartPeriod is how long a Placement must be unable to select a cluster before it does not matter any more: tools
 // replace bindings, and move clusters between sets, in two writes.
 const apartPeriod = 30 * time.Second
-
-// earlier is a Placement when its decisions meant something last: the clusters that were bound to its namespace, where
-// that was known.
-type earlier struct {
-	uid     types.UID
-	members clustersets.Members
-	known   bool
-	// foreign reports whether another scheduler decided, which may select from sets that are not bound.
-	foreign bool
-}
 
 // mayBe reports whether a Placement may be one of those that dropped the cluster.
 func (a absence) mayBe(id string) bool {
@@ -94,4 +83,9 @@ func (f fleetFacts) concerned(c candidate) (placements []*fleet.Decisions, fewer
 		}
 	}
 	return placements, fewer
+}
+
+// selects reports whether a placement selects a cluster.
+func (f fleetFacts) selects(cluster string) bool {
+	return slices.ContainsFunc(f.placements, func(d *fleet.Decisions) bool { return d.Selects(cluster) })
 }

@@ -21,12 +21,6 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// intent is what people decide about a Placement, since when this process or an earlier one knows.
-type intent struct {
-	is    string
-	since time.Time
-}
-
 // wholeList is the key of the intent which Placements are listed; all others have the idOf one.
 const wholeList = ""
 

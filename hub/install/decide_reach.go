@@ -22,32 +22,6 @@ const backPeriod = time.Minute
 // backPeriod of that: it may have begun to decide before, and have ended since.
 const latePeriod = 10 * time.Minute
 
-// absence is what this process saw of a cluster since it is unselected.
-type absence struct {
-	// number is that of the last note about the cluster.
-	number uint64
-	// noted is when the cluster was first seen unselected.
-	noted time.Time
-	// available is since when the cluster is available, by the clock of the hub; see memory.availableSince.
-	available time.Time
-	// reach identifies the Placements that may select the cluster, and apart is since when these are they.
-	reach uint64
-	apart time.Time
-	// by are the ids of the Placements that this process saw drop the cluster, separated by spaces; unseen reports
-	// whether it was unselected before.
-	by     string
-	unseen bool
-	// dropped reports whether the decisions dropped the cluster while it was available.
-	dropped bool
-	// away reports whether the cluster was seen unavailable, and back is when it was first seen available after that.
-	away bool
-	back time.Time
-	// denied reports whether the hub did not accept the cluster, and accepted is when it was first seen accepted after
-	// that.
-	denied   bool
-	accepted time.Time
-}
-
 // update returns the absence with what the cluster looks like now.
 func (a absence) update(cluster *clusterv1.ManagedCluster, now time.Time) absence {
 	switch {

@@ -10,12 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/fleet"
-	"github.com/spokelet/spokelet/internal/clustersets"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -31,100 +27,6 @@ const (
 	// unknownPeriod is how often it is asked whether it has become known that a cluster is selected.
 	unknownPeriod = time.Minute
 )
-
-// Limit is how many clusters may lose an add-on within fifteen minutes without an edit that explains it. A removal is
-// held when it passes both numbers.
-type Limit struct {
-	// Percent is the share of the clusters that have the add-on; 0 holds nothing.
-	Percent int
-	// Clusters is a number of clusters.
-	Clusters int
-}
-
-// exceeded reports whether the removal of an add-on from some of all clusters must be held.
-func (l Limit) exceeded(removed, all int) bool {
-	return l.Percent > 0 && removed > l.Clusters && removed*100 > l.Percent*all
-}
-
-// candidate is an add-on on a cluster that may be unselected.
-type candidate struct {
-	cluster string
-	// addon is in the version of the wire; nil when it does not exist.
-	addon client.Object
-	// managed is the cluster; nil when it does not exist.
-	managed *clusterv1.ManagedCluster
-	absence absence
-	// concerned are the Placements that matter for it, and fewer is when that may be fewer; set by decideRemovals.
-	concerned []*fleet.Decisions
-	fewer     time.Time
-	// unread reports whether the add-on or the cluster cannot be decoded.
-	unread bool
-}
-
-// counts reports whether the removal from a cluster counts for the limit. A cluster that is being deleted explains it.
-func (c candidate) counts() bool {
-	return c.unread || (c.managed != nil && c.managed.DeletionTimestamp.IsZero())
-}
-
-// fleetFacts are the inputs of the decision about the removal of one add-on from clusters.
-type fleetFacts struct {
-	now time.Time
-	// cma is in the version of the wire; nil when it does not exist.
-	cma client.Object
-	// last is the number of the last note before the decisions were read: what was noted later may be newer than they.
-	last uint64
-	// own reports whether our placement decides, unless others do.
-	own bool
-	// placements are the decisions of the listed placements, and ids the idOf each.
-	placements []*fleet.Decisions
-	ids        map[*fleet.Decisions]string
-	// undecided are those of our placement that are being decided, with the reason.
-	undecided map[types.NamespacedName]fleet.Undecided
-	// unjudged are the clusters of which our placement cannot tell whether one selects them.
-	unjudged map[types.NamespacedName]map[string]bool
-	// candidates are in the order of their clusters.
-	candidates []candidate
-	// size is on how many clusters placements installed the add-on; 0 when the limit cannot be reached.
-	size int
-	// recent is from how many clusters it was removed lately without an edit that explains it, by minute.
-	recent map[string]int
-	// intents are what people decide about each placement, by its idOf, and by wholeList which are listed.
-	intents map[string]intent
-	// bindings are those of the namespaces of the placements, and sets all ManagedClusterSets; the intents have both.
-	// inSets are the clusters that follow from them, by namespace, where that is known.
-	bindings map[string][]*clusterv1beta2.ManagedClusterSetBinding
-	sets     map[string]*clusterv1beta2.ManagedClusterSet
-	inSets   map[string]clustersets.Members
-	// earlier are those whose decisions meant something once, as they were then.
-	earlier map[types.NamespacedName]earlier
-	state   removalState
-	// held reports whether the removal from a cluster was held before this pass; set by decideRemovals.
-	held  func(candidate) bool
-	limit Limit
-}
-
-// removals is the decision about the removal of one add-on from clusters.
-type removals struct {
-	// concerned are the Placements that matter for what is removed.
-	concerned sets.Set[*fleet.Decisions]
-	// scoped reports whether a Placement does not matter for a removal, as the sets of its namespace lack the cluster.
-	scoped bool
-	// remove are the add-ons to delete, and counted the clusters of those that count for the limit.
-	remove  []candidate
-	counted sets.Set[string]
-	// done are the clusters that need no further look.
-	done []string
-	// kept are the reasons why add-ons stay until something changes, without duplicates.
-	kept []string
-	// held are the clusters whose add-ons wait for a confirmation.
-	held []string
-	// confirmed reports whether a person just confirmed the removal.
-	confirmed bool
-	// annotations are the annotations of the ClusterManagementAddOn with our own ones.
-	annotations map[string]string
-	// wake is when to decide again; zero when an event starts the next pass.
-	wake time.Time
-}
 
 // editedSince reports whether an edit since a cluster came back explains why it is unselected, or people edited a
 // Placement that another program schedules since then. The latter counts where no limit lets us record what people

@@ -15,28 +15,6 @@ import (
 	"github.com/spokelet/spokelet/internal/confirmation"
 )
 
-// removalState is the value of annotation removal-state: what must be known after a restart.
-type removalState struct {
-	// Intents identifies what people had decided about each listed Placement when all that followed from it was done, by
-	// its key, and by wholeList which are listed. A difference is an edit, which explains the removals that it makes.
-	Intents map[string]string `json:"intents,omitempty"`
-	// Edits are the edits that are not done.
-	Edits map[string]edit `json:"edits,omitempty"`
-	// Recent is from how many clusters the add-on was removed lately without such an edit, by minute. It is left out while
-	// these are few.
-	Recent map[string]int `json:"recent,omitempty"`
-	// Confirmed are the clusters from which a person confirmed the removal, until it is done; see digest.
-	Confirmed string `json:"confirmed,omitempty"`
-	// Held are the clusters whose removal waits for that.
-	Held string `json:"held,omitempty"`
-}
-
-// edit is an edit that is known since an instant, in seconds: a process that starts does not take it for one of now.
-type edit struct {
-	To    string `json:"to"`
-	Since int64  `json:"since"`
-}
-
 // parseState reads the annotation; what is not valid counts as absent. An intent of another format is unknown, so that
 // an upgrade is not an edit.
 func parseState(raw string) removalState {

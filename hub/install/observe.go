@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -87,4 +88,15 @@ func (r *Reconciler) placementsOf(ctx context.Context, cluster string) (map[type
 func placementOf(page client.Object) (types.NamespacedName, bool) {
 	name := page.GetLabels()[names.LabelPlacement]
 	return types.NamespacedName{Namespace: page.GetNamespace(), Name: name}, name != ""
+}
+
+// isOutdated reports whether the cache has a ClusterManagementAddOn that is gone or going, or another one of that name.
+// The garbage collector deletes its add-ons then, and would do so again and again with those that are installed again.
+func (r *Reconciler) isOutdated(ctx context.Context, cached client.Object) (bool, error) {
+	key := client.ObjectKeyFromObject(cached)
+	live, err := reconcile.Get(ctx, r.Live, key, r.AddOns.MetadataOfClusterManagementAddOn())
+	if apierrors.IsForbidden(err) {
+		return false, nil // The rights of an earlier version do not let us ask.
+	}
+	return err == nil && (live == nil || live.GetUID() != cached.GetUID() || !live.GetDeletionTimestamp().IsZero()), err
 }

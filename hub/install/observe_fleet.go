@@ -215,8 +215,3 @@ func (r *Reconciler) candidates(ctx context.Context, f fleetFacts, name string) 
 	slices.SortFunc(all, func(a, b candidate) int { return strings.Compare(a.cluster, b.cluster) })
 	return all, nil
 }
-
-// selects reports whether a placement selects a cluster.
-func (f fleetFacts) selects(cluster string) bool {
-	return slices.ContainsFunc(f.placements, func(d *fleet.Decisions) bool { return d.Selects(cluster) })
-}

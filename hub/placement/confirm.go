@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/fleet"
-	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -127,15 +126,6 @@ func (r *Reconciler) look(ctx context.Context, f *facts, dropped []string) (othe
 		}
 	}
 	return other, nil
-}
-
-// isUnknown reports whether only the metadata of a cluster are known, because it cannot be decoded; not of nil.
-func isUnknown(cluster *clusterv1.ManagedCluster) bool {
-	if cluster == nil {
-		return false
-	}
-	_, unknown := decode.Unknown(cluster)
-	return unknown
 }
 
 // judgesAlike reports whether the Placement decides the same about a cluster as about a copy of it in a cache. What

@@ -39,16 +39,6 @@ const (
 	maxQuoted = 200
 )
 
-// expression is a CEL expression of a celSelector.
-type expression struct {
-	// path is the field of the Placement that has the text.
-	path, text string
-	// program returns it compiled. It is not kept here, because tenants create any number of Placements.
-	program func() (cel.Program, error)
-	// ready reports whether it is compiled.
-	ready func() bool
-}
-
 // held returns the rules with expressions that are compiled once: each is asked about each cluster, and the programs
 // of all Placements may be more than are kept.
 func (r *rules) held() *rules {
@@ -63,15 +53,6 @@ func (r *rules) held() *rules {
 	}
 	return &held
 }
-
-// compiler compiles the expression that a field of a Placement has.
-type compiler func(path, text string) (expression, error)
-
-// costError is the error of an expression that costs too much.
-type costError struct{ cause string }
-
-// Error implements error.
-func (e *costError) Error() string { return e.cause }
 
 // newEnvironment returns the environment of expressions (docs/reference/hub.md, "Placements").
 func newEnvironment() (*cel.Env, error) {

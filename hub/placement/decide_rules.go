@@ -14,35 +14,6 @@ import (
 	"github.com/spokelet/spokelet/internal/message"
 )
 
-// rules are the selectors of a Placement, parsed and compiled. They do not change while the spec does not.
-type rules struct {
-	// misconfigured is what is wrong with the spec; then the rest is empty.
-	misconfigured error
-	predicates    []selector
-	// groups are the decision groups by name, in their order; clusters that none of them selects are in the rest.
-	groups []group
-	// size is the limit of clusters in a decision group.
-	size layout.Size
-	// labels and claims are the keys that the selectors look at; expressions reports whether there is a CEL expression,
-	// which may look at everything.
-	labels, claims map[string]bool
-	expressions    bool
-	// known are the outcomes for clusters, where there are expressions.
-	known *outcomes
-}
-
-// selector is one alternative of a Placement: all of its parts must match.
-type selector struct {
-	labels, claims labels.Selector
-	expressions    []expression
-}
-
-// group is a decision group with a name. Several selectors are several groups with one name in the spec.
-type group struct {
-	name      string
-	selectors []selector
-}
-
 // parse turns the spec of a Placement into rules.
 func parse(spec clusterv1beta1.PlacementSpec, compile compiler) *rules {
 	r := &rules{known: &outcomes{}}

@@ -12,30 +12,6 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// selection is the result of selecting clusters for a Placement.
-type selection struct {
-	// names are the selected clusters in the order of their names.
-	names []string
-	// groups are the indexes of the decision groups of the selected clusters, by name.
-	groups map[string]int
-	// unbound are those of them that are in no bound set.
-	unbound []string
-	// inSets is the number of clusters in bound sets.
-	inSets int
-	// matching is the number of clusters that match the predicates; eligible is the number of these whose taints are
-	// tolerated.
-	matching, eligible int
-	// failures are the clusters for which an expression has no result, in the order of their names.
-	failures []failure
-	// unknown are the clusters that cannot be judged, are not selected, and have a place.
-	unknown map[string]bool
-	// wake is when the next toleration ends; zero when none does.
-	wake time.Time
-}
-
-// failure is a cluster for which an expression has no result, with the cause.
-type failure struct{ cluster, cause string }
-
 // selectClusters selects the clusters of a Placement; current are those that are selected already, of which the unread
 // ones stay. The error is about an expression that costs too much for every cluster, or for all together.
 func selectClusters(

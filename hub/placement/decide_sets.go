@@ -21,23 +21,6 @@ const (
 	reasonEmptySets      = "AllManagedClusterSetsEmpty"
 )
 
-// scope is the set of clusters that a Placement may select: those of the ManagedClusterSets that are bound to its
-// namespace.
-type scope struct {
-	// sets are the names of the bound sets, ordered; members are the selectors of their clusters.
-	sets    []string
-	members clustersets.Members
-	// all are the clusters of all bound sets, whichever the Placement asks for; known reports whether they are.
-	all   clustersets.Members
-	known bool
-	// labels are the keys of the labels that the selectors look at.
-	labels map[string]bool
-	// reason and message explain why no set is bound; empty when one is.
-	reason, message string
-	// earlier are clusters that were selected before bindings counted and are in no bound set. They stay selected.
-	earlier map[string]bool
-}
-
 // scopeOf returns the scope of a Placement. The error names a set with an invalid selector.
 func scopeOf(f facts) (scope, error) {
 	s := scope{labels: map[string]bool{}}

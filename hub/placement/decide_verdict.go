@@ -11,19 +11,6 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 )
 
-// interest is what a Placement looks at in clusters: a change of a cluster that alters no verdict of it cannot alter a
-// decision of the Placement, taints aside.
-type interest struct {
-	// misconfigured is what is wrong with the Placement or a set; then no cluster counts.
-	misconfigured error
-	// frozen reports whether the Placement is not decided for another reason. Then it matters only who leaves its sets.
-	frozen bool
-	rules  *rules
-	scope  scope
-	// bindings are the names of the sets that bindings in the namespace refer to, whether the sets exist or not.
-	bindings []string
-}
-
 // interestOf returns the interest of a Placement.
 func interestOf(f facts) interest {
 	in := interest{
@@ -49,29 +36,6 @@ func checkName(name string) error {
 
 // refersTo reports whether a binding in the namespace refers to a set.
 func (in interest) refersTo(set string) bool { return slices.Contains(in.bindings, set) }
-
-// verdict is what the selectors of a Placement say about a cluster. Verdicts can be compared.
-type verdict struct {
-	// inSets reports whether the cluster is in a bound set; unbound reports whether it is not, and stays selected
-	// nevertheless (docs/adr/0018-placement.md).
-	inSets, unbound bool
-	outcome
-}
-
-// outcome is what the predicates and decision groups of a Placement say about a cluster.
-type outcome struct {
-	// matches reports whether a predicate matches; group is then the index of the decision group, the number of groups for
-	// the rest.
-	matches bool
-	group   int
-	// failure is why an expression has no result for the cluster, which therefore does not match; expensive is why
-	// expressions cost too much for it.
-	failure, expensive string
-	// cost is what expressions cost, in units of CEL.
-	cost uint64
-	// unasked reports that an expression could not be evaluated while an event waits, so that nothing else counts.
-	unasked bool
-}
 
 // judge returns the verdict about a cluster; nil stands for a cluster that does not exist. One that the hub does not
 // accept is not selected either, or it would take the place of another.
@@ -131,25 +95,6 @@ func (r *rules) groupOf(s *subject) int {
 		}
 	}
 	return len(r.groups)
-}
-
-// view is a cluster with what is derived from it on demand, for all Placements that look at it.
-type view struct {
-	cluster *clusterv1.ManagedCluster
-	claims  labels.Set
-	object  map[string]any
-	// left is what expressions may still cost where an event waits for them, in units of CEL; nil where none does.
-	left *uint64
-}
-
-// subject is a cluster that the selectors of one Placement look at.
-type subject struct {
-	*view
-
-	// cost is what expressions have cost so far, in units of CEL.
-	cost uint64
-	// unasked is set by an expression that could not be evaluated while an event waits.
-	unasked bool
 }
 
 // claimSet returns the claims of the cluster by name.

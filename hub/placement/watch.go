@@ -6,7 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
@@ -31,8 +30,6 @@ const Name = "hub.placement"
 // batchPeriod is how long a Placement waits for further changes of clusters and decisions, so that a fleet that joins
 // is decided a few times and not once per cluster.
 const batchPeriod = 200 * time.Millisecond
-
-type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
 // SetupWithManager adds the controller and its watches to the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {

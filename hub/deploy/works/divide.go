@@ -1,10 +1,14 @@
 package works
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/names"
@@ -91,4 +95,25 @@ func location(object *unstructured.Unstructured) (Side, bool) {
 	}
 	side := Side(value)
 	return side, side == Managed || side == Hosting || side == nowhere
+}
+
+// MaxBytes is the limit for the manifests of one of our ManifestWorks, in bytes (docs/reference/hub.md, "Splitting into
+// works"): four fifths of the limit of the API.
+const MaxBytes = addon.MaxManifestBytes
+
+// key returns the key of a rendering for Fingerprint, from its content: it is known only after the rendering.
+func (d Divided) key(options []workv1.ManifestConfigOption) string {
+	sum := sha256.New()
+	for _, of := range []map[Side][]Manifest{d.Deploy, d.Hooks} {
+		for _, side := range []Side{Managed, Hosting} {
+			_, _ = sum.Write([]byte(side))
+			for _, m := range of[side] {
+				_, _ = sum.Write(m.sum[:])
+			}
+		}
+	}
+	if raw, err := json.Marshal(options); err == nil {
+		_, _ = sum.Write(raw)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }

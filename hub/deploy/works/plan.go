@@ -10,17 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
-	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
-
-// MaxBytes is the limit for the manifests of one of our ManifestWorks, in bytes (docs/reference/hub.md, "Splitting into
-// works"): four fifths of the limit of the API.
-const MaxBytes = addon.MaxManifestBytes
-
-// Step is a planned write of a work.
-type Step = reconcile.Step[*workv1.ManifestWork]
 
 // WaitError names objects that must be gone before anything can be deployed. A condition shows it, and an event ends
 // it.
@@ -28,15 +20,6 @@ type WaitError struct{ message string }
 
 // Error implements error.
 func (e *WaitError) Error() string { return e.message }
-
-// slot is one ManifestWork with the manifests assigned to it.
-type slot struct {
-	index int
-	// there is the existing work; nil for a new one.
-	there     *workv1.ManifestWork
-	manifests []Manifest
-	bytes     int
-}
 
 func (s *slot) add(m Manifest) {
 	s.manifests = append(s.manifests, m)
@@ -87,15 +70,6 @@ func Plan(
 		}
 	}
 	return steps, kept, nil
-}
-
-// manifestsIn counts the manifests of works.
-func manifestsIn(works []*workv1.ManifestWork) int {
-	total := 0
-	for _, work := range works {
-		total += len(work.Spec.Workload.Manifests)
-	}
-	return total
 }
 
 // existing are the existing works of a set.

@@ -46,23 +46,6 @@ func Fingerprint(key string, configs []addon.ChosenConfig, health addon.HealthPr
 	return hex.EncodeToString(sum.Sum(nil)[:shortHash])
 }
 
-// key returns the key of a rendering for Fingerprint, from its content: it is known only after the rendering.
-func (d Divided) key(options []workv1.ManifestConfigOption) string {
-	sum := sha256.New()
-	for _, of := range []map[Side][]Manifest{d.Deploy, d.Hooks} {
-		for _, side := range []Side{Managed, Hosting} {
-			_, _ = sum.Write([]byte(side))
-			for _, m := range of[side] {
-				_, _ = sum.Write(m.sum[:])
-			}
-		}
-	}
-	if raw, err := json.Marshal(options); err == nil {
-		_, _ = sum.Write(raw)
-	}
-	return hex.EncodeToString(sum.Sum(nil))
-}
-
 // Sum identifies the records of works; zero for none.
 type Sum [shortHash]byte
 
@@ -182,4 +165,13 @@ func hashOf(sums [][sha256.Size]byte, configs []workv1.ManifestConfigOption, del
 	}
 	_, _ = sum.Write(options)
 	return hex.EncodeToString(sum.Sum(nil)[:shortHash])
+}
+
+// manifestsIn counts the manifests of works.
+func manifestsIn(works []*workv1.ManifestWork) int {
+	total := 0
+	for _, work := range works {
+		total += len(work.Spec.Workload.Manifests)
+	}
+	return total
 }

@@ -164,3 +164,15 @@ func Left(addOn *addonv1beta1.ManagedClusterAddOn, have []*workv1.ManifestWork) 
 	}
 	return steps
 }
+
+// Step is a planned write of a work.
+type Step = reconcile.Step[*workv1.ManifestWork]
+
+// slot is one ManifestWork with the manifests assigned to it.
+type slot struct {
+	index int
+	// there is the existing work; nil for a new one.
+	there     *workv1.ManifestWork
+	manifests []Manifest
+	bytes     int
+}

@@ -1,0 +1,120 @@
+package approval
+
+import (
+	"sync"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/utils/lru"
+)
+
+// reported remembers which notes were recorded, so that they are not sent again. It is a cache: for a forgotten note,
+// the API server reports that the Event exists.
+type reported struct {
+	once  sync.Once
+	notes *lru.Cache
+}
+
+func (t *reported) isNew(hash uint64) bool {
+	_, found := t.cache().Get(hash)
+	return !found
+}
+
+func (t *reported) add(hash uint64) { t.cache().Add(hash, struct{}{}) }
+
+func (t *reported) cache() *lru.Cache {
+	t.once.Do(func() { t.notes = lru.New(maxReportedNotes) })
+	return t.notes
+}
+
+// maxReported is the number of unfinished requests of one requester that get Events. Whoever may create requests must
+// not make the hub write without end.
+const maxReported = 250
+
+// backlog counts the unfinished requests of each requester. A request of a requester with fewer of them is judged
+// first, so that nobody delays others by creating many. The zero value is empty.
+type backlog struct {
+	mu         sync.Mutex
+	requesters map[string]*requester
+	// of maps the name of an unfinished request to its requester.
+	of map[string]string
+}
+
+// requester is a user with unfinished requests.
+type requester struct {
+	// reported maps the name of a request to whether it gets Events.
+	reported      map[string]bool
+	reportedCount int
+}
+
+// note counts an unfinished request and returns its priority.
+func (c *backlog) note(csr *certificatesv1.CertificateSigningRequest) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return 1 - len(c.entry(csr).reported)
+}
+
+// entry counts an unfinished request and returns its requester.
+func (c *backlog) entry(csr *certificatesv1.CertificateSigningRequest) *requester {
+	if c.of == nil {
+		c.of, c.requesters = map[string]string{}, map[string]*requester{}
+	}
+	user := csr.Spec.Username
+	if before, known := c.of[csr.Name]; known && before != user {
+		c.drop(csr.Name)
+	}
+	c.of[csr.Name] = user
+	entry := c.requesters[user]
+	if entry == nil {
+		entry = &requester{reported: map[string]bool{}}
+		c.requesters[user] = entry
+	}
+	if _, known := entry.reported[csr.Name]; !known {
+		entry.reported[csr.Name] = false
+	}
+	return entry
+}
+
+// forget stops counting a request.
+func (c *backlog) forget(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drop(name)
+}
+
+func (c *backlog) drop(name string) {
+	user, known := c.of[name]
+	if !known {
+		return
+	}
+	delete(c.of, name)
+	entry := c.requesters[user]
+	if entry.reported[name] {
+		entry.reportedCount--
+	}
+	if delete(entry.reported, name); len(entry.reported) == 0 {
+		delete(c.requesters, user)
+	}
+}
+
+// mayReport reports whether a request gets Events. A request that is not counted is gone.
+func (c *backlog) mayReport(csr *certificatesv1.CertificateSigningRequest) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	user, known := c.of[csr.Name]
+	if !known {
+		return true
+	}
+	entry := c.requesters[user]
+	if !entry.reported[csr.Name] && entry.reportedCount < maxReported {
+		entry.reported[csr.Name] = true
+		entry.reportedCount++
+	}
+	return entry.reported[csr.Name]
+}
+
+// memory are caches of what was recorded, and of the requests in the queue.
+type memory struct {
+	reported reported
+	backlog  backlog
+	counters counters
+}
