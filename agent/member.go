@@ -227,8 +227,8 @@ func (a *agent) awaitMember(ctx context.Context, found member, problem error) er
 // changes the files then.
 func (a *agent) askTime(ctx context.Context, found member, end context.CancelCauseFunc) error {
 	c := found.credential
-	for pause := firstPause; ctx.Err() == nil && !a.hubClock.IsKnown(); pause = min(2*pause, lastPause) {
-		a.sleep(ctx, pause)
+	for wait := firstPause; ctx.Err() == nil && !a.hubClock.IsKnown(); wait = pauses().Next(wait) {
+		a.sleep(ctx, wait)
 		a.hubClock.Query(ctx, c.Server, c.Pair, a.config.WrapTransport)
 	}
 	if c.NotAfter.After(a.hubClock.Now()) {

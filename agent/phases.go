@@ -13,6 +13,7 @@ import (
 	"github.com/spokelet/spokelet/agent/bootstrap"
 	"github.com/spokelet/spokelet/agent/join"
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/pause"
 )
 
 // pacing is the sequence of pauses between phases.
@@ -32,7 +33,7 @@ func (p *pacing) pause() time.Duration { return max(p.next, firstPause) }
 
 // failed takes a phase that failed, and whose pause is over.
 func (p *pacing) failed(lasted time.Duration) {
-	if p.next = min(2*p.pause(), lastPause); lasted > 2*lastPause {
+	if p.next = pauses().Next(p.pause()); lasted > 2*lastPause {
 		p.next = firstPause
 	}
 }
@@ -48,10 +49,13 @@ func (p *pacing) planned(lasted time.Duration) time.Duration {
 		p.next = 0
 		return 0
 	}
-	pause := p.pause()
-	p.next = min(2*pause, lastPause)
-	return pause
+	now := p.pause()
+	p.next = pauses().Next(now)
+	return now
 }
+
+// pauses are those between phases.
+func pauses() pause.Growing { return pause.Growing{First: firstPause, Last: lastPause} }
 
 // runPhases runs one phase after the other until ctx ends.
 func (a *agent) runPhases(ctx context.Context) error { return a.repeat(ctx, a.phase) }

@@ -23,6 +23,7 @@ import (
 	"github.com/spokelet/spokelet/agent/work"
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/pause"
 	kit "github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -258,7 +259,7 @@ func (s *serving) acceptedAgain() {
 // before. Then it detects the version of add-ons that the hub serves, and adds all reconcilers.
 func (s *serving) admit(ctx context.Context) error {
 	logger := ctrl.LoggerFrom(ctx)
-	pause := firstPoll
+	wait := firstPoll
 	for {
 		err := s.poll(ctx)
 		if err == nil {
@@ -270,8 +271,8 @@ func (s *serving) admit(ctx context.Context) error {
 		if s.setWaiting(err) {
 			logger.Info("not serving yet, looking again", "reason", err.Error())
 		}
-		s.sleep(ctx, kit.Spread(pause, pollSpread, s.credential.Identity.Cluster))
-		pause = min(2*pause, s.longestPause())
+		s.sleep(ctx, kit.Spread(wait, pollSpread, s.credential.Identity.Cluster))
+		wait = pause.Growing{First: firstPoll, Last: s.longestPause()}.Next(wait)
 	}
 	if s.config.Duties.Registration {
 		s.versions.Wire = s.wire

@@ -9,6 +9,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -234,6 +235,6 @@ func refuse(what string, problems []problem) Verdict {
 	text := fmt.Sprintf("Not approved: this is no valid request for the %s: %s.", what, strings.Join(messages, "; "))
 	return Verdict{
 		Decision: DecisionRefuse, Reason: problems[0].reason,
-		Message: shorten(text, maxMessage-len(remedyRefused)) + remedyRefused,
+		Message: message.Cut(text, maxMessage-len(remedyRefused)) + remedyRefused,
 	}
 }

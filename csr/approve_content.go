@@ -11,13 +11,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -92,7 +91,7 @@ func parseStrictly(request []byte) (*x509.CertificateRequest, error) {
 	}
 	parsed, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
-		return nil, fmt.Errorf("spec.request cannot be decoded (%s)", shorten(err.Error(), maxQuoted))
+		return nil, fmt.Errorf("spec.request cannot be decoded (%s)", message.Cut(err.Error(), maxQuoted))
 	}
 	return parsed, nil
 }
@@ -300,33 +299,12 @@ func same[S ~string](have, want []S) bool {
 
 // list writes values of a request into a message, in the order of the alphabet, so that the message stays the same.
 func list[S ~string](values []S) string {
-	if len(values) == 0 {
-		return "[]"
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	quoted := make([]string, 0, maxListed+1)
-	for i, value := range sorted {
-		if i == maxListed {
-			quoted = append(quoted, fmt.Sprintf("and %d more", len(sorted)-maxListed))
-			break
-		}
+	quoted := make([]string, 0, len(values))
+	for _, value := range slices.Sorted(slices.Values(values)) {
 		quoted = append(quoted, quote(string(value)))
 	}
-	return "[" + strings.Join(quoted, ", ") + "]"
+	return "[" + message.List(quoted, maxListed, ", ") + "]"
 }
 
 // quote writes a value that anybody may have chosen into a message: one line, printable, of bounded length.
-func quote(value string) string { return fmt.Sprintf("%q", shorten(value, maxQuoted)) }
-
-// shorten cuts a text to at most limit bytes, between two characters, and marks the cut.
-func shorten(text string, limit int) string {
-	const mark = "..."
-	if len(text) <= limit {
-		return text
-	}
-	cut := limit - len(mark)
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + mark
-}
+func quote(value string) string { return fmt.Sprintf("%q", message.Cut(value, maxQuoted)) }

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"github.com/spokelet/spokelet/internal/message"
 )
 
 // applicant is the cluster that a request names.
@@ -55,6 +57,6 @@ func judgeClusterRequester(
 func refused(expected Request, reason, format string, args ...any) Verdict {
 	return Verdict{
 		Decision: DecisionRefuse, Reason: reason, Expected: expected,
-		Message: shorten(fmt.Sprintf(format, args...), maxMessage),
+		Message: message.Cut(fmt.Sprintf(format, args...), maxMessage),
 	}
 }

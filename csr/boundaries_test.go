@@ -27,23 +27,6 @@ func TestKindsOfAlternativeNamesAreNamed(t *testing.T) {
 	}
 }
 
-func TestATextIsCutBetweenTwoCharacters(t *testing.T) {
-	for name, tc := range map[string]struct {
-		text  string
-		limit int
-		want  string
-	}{
-		"a text below the limit stays":              {"abcd", 5, "abcd"},
-		"a text of exactly the limit stays":         {"abcde", 5, "abcde"},
-		"a longer text is cut and marked":           {"abcdef", 5, "ab..."},
-		"a character of two bytes is not divided":   {"aäbcdef", 5, "a..."},
-		"a character that just fits is kept":        {"aäbcdef", 6, "aä..."},
-		"a text of one long character loses it all": {"ääää", 4, "..."},
-	} {
-		t.Run(name, func(t *testing.T) { assert.Equal(t, tc.want, shorten(tc.text, tc.limit)) })
-	}
-}
-
 func TestTheClockIsMentionedFromOneMinuteOn(t *testing.T) {
 	good := &metav1.Condition{Message: "good"}
 	for name, tc := range map[string]struct {
@@ -158,7 +141,7 @@ func TestPausesAfterRefusals(t *testing.T) {
 		"the seventh is an hour":    {6, time.Hour},
 		"it is never more than one": {1000, time.Hour},
 	} {
-		t.Run(name, func(t *testing.T) { assert.Equal(t, tc.want, pause(tc.attempt)) })
+		t.Run(name, func(t *testing.T) { assert.Equal(t, tc.want, pauseAfter(tc.attempt)) })
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/pause"
 )
 
 // Condition type, reasons and messages of a rotation (docs/reference/registration.md, "Rotation").
@@ -216,7 +217,7 @@ func (s Standing) refused(why string, at time.Time) Plan {
 	if !made.IsZero() && !made.After(s.Now) && (at.Before(made) || at.After(s.Now)) {
 		at = made
 	}
-	return s.afterPause(why, at.Add(pause(s.Pending.Attempt)), s.Pending.Attempt+1)
+	return s.afterPause(why, at.Add(pauseAfter(s.Pending.Attempt)), s.Pending.Attempt+1)
 }
 
 // vanished replaces a request that is gone, the first time at once. If requests keep vanishing, the next one waits as
@@ -228,7 +229,7 @@ func (s Standing) vanished(why string) Plan {
 	}
 	retryAt := made
 	if attempt > 0 {
-		retryAt = made.Add(pause(attempt - 1))
+		retryAt = made.Add(pauseAfter(attempt - 1))
 	}
 	return s.afterPause(why, retryAt, attempt+1)
 }
@@ -285,7 +286,7 @@ func (s Standing) create() Plan {
 // turn returns the time at which the request object of a key is created even if too many others wait, and the condition
 // until then.
 func (s Standing) turn(p Pending) (time.Time, *metav1.Condition) {
-	at := p.MadeAt.Add(pause(p.Attempt))
+	at := p.MadeAt.Add(pauseAfter(p.Attempt))
 	return at, failed(messageCrowded, at.UTC().Format(time.RFC3339))
 }
 
@@ -365,13 +366,8 @@ func conditionTime(
 	return request.CreationTimestamp.Time
 }
 
-// pause is the pause after a refusal that follows so many others.
-func pause(attempt int) time.Duration {
-	wait := firstRetry
-	for range attempt {
-		if wait *= 2; wait >= lastRetry {
-			return lastRetry
-		}
-	}
-	return wait
+// pauseAfter is the pause after a refusal that follows so many others.
+func pauseAfter(others int) time.Duration {
+	g := pause.Growing{First: firstRetry, Last: lastRetry}
+	return g.Next(g.After(others))
 }

@@ -7,6 +7,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -121,7 +122,7 @@ func makeStub(csr *certificatesv1.CertificateSigningRequest, size int) {
 	csr.ObjectMeta = identityOf(csr)
 	csr.Annotations = map[string]string{annotationStub: strconv.Itoa(size)}
 	csr.Spec = certificatesv1.CertificateSigningRequestSpec{
-		SignerName: csr.Spec.SignerName, Username: shorten(csr.Spec.Username, maxAgentName),
+		SignerName: csr.Spec.SignerName, Username: message.Cut(csr.Spec.Username, maxAgentName),
 	}
 	conditions := make([]certificatesv1.CertificateSigningRequestCondition, 0, len(csr.Status.Conditions))
 	for _, c := range csr.Status.Conditions {

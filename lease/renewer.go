@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+
+	"github.com/spokelet/spokelet/internal/pause"
 )
 
 const (
@@ -194,8 +196,9 @@ func (b *renewLoop) fill(spec *coordinationv1.LeaseSpec, now time.Time) {
 
 // retry returns the pause after a number of failed renewals in a row, spread like the period.
 func (b *renewLoop) retry(failures int) time.Duration {
-	pause := min(firstRetry<<min(failures, 10), b.period/4)
-	return pause + time.Duration(float64(pause)*jitterFactor*fraction(b.Namespace, b.Name))
+	g := pause.Growing{First: firstRetry, Last: b.period / 4}
+	wait := g.Next(g.After(failures))
+	return wait + time.Duration(float64(wait)*jitterFactor*fraction(b.Namespace, b.Name))
 }
 
 // fraction maps the parts to a number in [0,1) that is the same for the same parts.

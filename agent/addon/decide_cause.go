@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spokelet/spokelet/internal/message"
 )
 
 const (
@@ -15,7 +17,7 @@ const (
 	firstInspection = 2 * time.Second
 	// minRecheck and maxRecheck bound the pause between two inspections; it doubles while nothing changes.
 	minRecheck, maxRecheck = 5 * time.Second, 5 * time.Minute
-	// maxQuote is the largest number of characters that are quoted of a foreign message.
+	// maxQuote is the largest number of bytes that are quoted of a foreign message.
 	maxQuote = 300
 	// maxNames is the largest number of names in one message.
 	maxNames = 5
@@ -98,11 +100,8 @@ func workloadCause(s snapshot, namespace string) string {
 		}
 		return runningCause(s, namespace)
 	}
-	if len(others) > maxNames {
-		others = append(others[:maxNames], "...")
-	}
 	return fmt.Sprintf("No Deployment or DaemonSet in namespace %s bears the name of the add-on; there are %s.",
-		namespace, strings.Join(others, ", "))
+		namespace, message.List(others, maxNames, ", "))
 }
 
 func runningCause(s snapshot, namespace string) string {
@@ -179,18 +178,15 @@ func containerTrouble(c corev1.ContainerStatus) string {
 }
 
 // quote joins a foreign reason and message. The message becomes one line of limited length.
-func quote(reason, message string) string {
-	message = strings.TrimRight(strings.Join(strings.Fields(message), " "), ".")
-	if runes := []rune(message); len(runes) > maxQuote {
-		message = string(runes[:maxQuote]) + "..."
-	}
+func quote(reason, said string) string {
+	said = message.Cut(message.OneLine(said), maxQuote)
 	switch {
-	case message == "":
+	case said == "":
 		return reason
 	case reason == "":
-		return message
+		return said
 	}
-	return reason + ": " + message
+	return reason + ": " + said
 }
 
 // credentialCause explains why the add-on agent has no credential for the hub yet; empty when it has one.

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/spokelet/spokelet/internal/pause"
 	"github.com/spokelet/spokelet/lease"
 )
 
@@ -109,7 +110,7 @@ func pauseAfter(last inspection, seen snapshot) time.Duration {
 	if !last.snapshot.taken || !reflect.DeepEqual(last.snapshot, seen) {
 		return minRecheck
 	}
-	return min(2*last.pause, maxRecheck)
+	return pause.Growing{First: minRecheck, Last: maxRecheck}.Next(last.pause)
 }
 
 // workloadsOf reads the state of Deployments and DaemonSets.

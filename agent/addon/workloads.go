@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/pause"
 )
 
 const (
@@ -80,7 +81,7 @@ func (l workloadInspection) pauseBefore(text string) time.Duration {
 	if l.text != nil && *l.text != text {
 		return minRecheck
 	}
-	return min(2*l.pause, maxRecheck)
+	return pause.Growing{First: firstInspection, Last: maxRecheck}.Next(l.pause)
 }
 
 // workloadTargets reads the workloads of an add-on from its ManifestWorks on the hub. The cache of an agent that does

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/pause"
 )
 
 // firstLook and lastLook are the pauses between two looks of a Return.
@@ -37,8 +38,9 @@ func (r *Return) Start(ctx context.Context) error {
 	if len(before) == 0 {
 		return nil
 	}
-	for pause := firstLook; ; pause = min(2*pause, lastLook) {
-		timer := r.Clock.NewTimer(pause)
+	looks := pause.Growing{First: firstLook, Last: lastLook}
+	for wait := firstLook; ; wait = looks.Next(wait) {
+		timer := r.Clock.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 			timer.Stop()

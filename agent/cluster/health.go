@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/spokelet/spokelet/internal/message"
 )
 
 const (
@@ -134,9 +136,7 @@ func detail(code int, body []byte, err error) string {
 	if text == "" && err != nil {
 		text = err.Error()
 	}
-	if len(text) > maxProbeBody {
-		text = strings.ToValidUTF8(text[:maxProbeBody], "") + "..."
-	}
+	text = message.Cut(text, maxProbeBody)
 	if code == http.StatusUnauthorized {
 		text += "; the credential of the agent is not accepted: it expired, was revoked, or is one of another cluster"
 	}

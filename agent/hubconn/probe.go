@@ -12,6 +12,8 @@ import (
 	"k8s.io/utils/clock"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spokelet/spokelet/internal/pause"
 )
 
 // The pauses between two attempts of a Probe.
@@ -52,8 +54,9 @@ func (c *Connection) NewProbe(
 // Start implements manager.Runnable.
 func (p *Probe) Start(ctx context.Context) error {
 	defer p.connection.Close()
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		timer := p.clock.NewTimer(pause)
+	attempts := pause.Growing{First: firstPause, Last: lastPause}
+	for wait := firstPause; ; wait = attempts.Next(wait) {
+		timer := p.clock.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 			timer.Stop()

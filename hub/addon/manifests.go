@@ -1,6 +1,7 @@
 package addon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -214,14 +216,7 @@ func textIn(value any) int {
 
 // describe returns kind, namespace and name of an object.
 func describe(u *unstructured.Unstructured) string {
-	kind, name := u.GetKind(), u.GetName()
-	if kind == "" {
-		kind = "no kind"
-	}
-	if namespace := u.GetNamespace(); namespace != "" {
-		name = namespace + "/" + name
-	}
-	return strings.TrimSpace(kind + " " + name)
+	return message.Object(cmp.Or(u.GetKind(), "no kind"), u.GetNamespace(), u.GetName())
 }
 
 // trimmed returns a CustomResourceDefinition without the descriptions in its schemas; any other object stays as it is.

@@ -12,6 +12,7 @@ import (
 
 	csrs "github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/pause"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -103,5 +104,5 @@ func ignoreGone(err error) error {
 // nextRetry returns when to retry, given since when a request waits: soon at first, then ever later. It needs no
 // memory, so a restart changes nothing.
 func nextRetry(since, now time.Time) time.Time {
-	return now.Add(min(max(now.Sub(since)/2, firstRetry), lastRetry))
+	return now.Add(pause.Growing{First: firstRetry, Last: lastRetry}.Since(now.Sub(since)))
 }

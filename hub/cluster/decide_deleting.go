@@ -14,6 +14,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -140,11 +141,7 @@ func summary(kind string, all []client.Object) string {
 	if len(list) > 1 {
 		kind += "s"
 	}
-	text := fmt.Sprintf("%d %s (%s", len(list), kind, strings.Join(list[:min(len(list), maxNames)], ", "))
-	if len(list) > maxNames {
-		return fmt.Sprintf("%s and %d more)", text, len(list)-maxNames)
-	}
-	return text + ")"
+	return fmt.Sprintf("%d %s (%s)", len(list), kind, message.List(list, maxNames, ", "))
 }
 
 // finalizersOf names the finalizers of an add-on that is being deleted; its conditions explain who removes them.

@@ -210,7 +210,7 @@ func TestAMessageListsFiveNamesAndCountsTheRest(t *testing.T) {
 	}
 	assert.Equal(t, "1 ManifestWork (w0)", summary("ManifestWork", objects(work(1))))
 	assert.Equal(t, "5 ManifestWorks (w0, w1, w2, w3, w4)", summary("ManifestWork", objects(work(5))))
-	assert.Equal(t, "7 ManifestWorks (w0, w1, w2, w3, w4 and 2 more)", summary("ManifestWork", objects(work(7))))
+	assert.Equal(t, "7 ManifestWorks (w0, w1, w2, w3, w4, and 2 more)", summary("ManifestWork", objects(work(7))))
 }
 
 func TestTheLogListsTheConditionsThatChanged(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spokelet/spokelet/internal/pause"
 )
 
 // Kind is a CustomResourceDefinition whose conversion is managed.
@@ -252,14 +254,5 @@ const (
 
 // Pause returns the delay before the conversion is set again, given how often that was necessary in a row.
 func Pause(times int) time.Duration {
-	if times == 0 {
-		return 0
-	}
-	pause := firstPause
-	for range times - 1 {
-		if pause *= 2; pause >= longestPause {
-			return longestPause
-		}
-	}
-	return pause
+	return pause.Growing{First: firstPause, Last: longestPause}.After(times)
 }

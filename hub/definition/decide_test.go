@@ -1,7 +1,6 @@
 package definition
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -198,9 +197,4 @@ func TestBeyond(t *testing.T) {
 	assert.False(t, LacksVersionsOnly(both, both), "the same")
 	assert.False(t, LacksVersionsOnly(crd(version("v1", true, ab)), both), "other fields")
 	assert.False(t, LacksVersionsOnly(crd(version("v2", true, a)), both), "another version stored")
-}
-
-func TestAMessageFitsIntoAnEvent(t *testing.T) {
-	assert.Equal(t, "short", clip("short"))
-	assert.LessOrEqual(t, len(clip(strings.Repeat("ä", 1000))), 1024)
 }

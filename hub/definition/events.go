@@ -1,11 +1,14 @@
 package definition
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/spokelet/spokelet/internal/message"
 )
+
+// maxNote is how many bytes the note of an Event has at most (API reference, Event v1).
+const maxNote = 1024
 
 // recordProblem records an Event when a problem appears, changes or goes away.
 func (k *Keeper) recordProblem(crd *apiextensionsv1.CustomResourceDefinition, verdict Verdict) {
@@ -44,15 +47,6 @@ func (k *Keeper) event(f Finding) {
 	if k.leads() {
 		about := f.Definition.DeepCopy()
 		about.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-		k.Recorder.Eventf(about, nil, f.Type, f.Reason, "Convert", "%s", clip(f.Message))
+		k.Recorder.Eventf(about, nil, f.Type, f.Reason, "Convert", "%s", message.Cut(f.Message, maxNote))
 	}
-}
-
-// clip shortens a message to the limit of Events.
-func clip(message string) string {
-	const limit = 1024
-	if len(message) <= limit {
-		return message
-	}
-	return strings.ToValidUTF8(message[:limit-3], "") + "..."
 }

@@ -21,6 +21,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/spokelet/spokelet/internal/message"
 )
 
 const (
@@ -157,7 +159,7 @@ func (i *Installer) applySchema(
 	if more := Beyond(have, &typed); len(more) > 0 {
 		finding := &Finding{
 			Definition: have, Type: corev1.EventTypeNormal, Reason: "DefinitionIsNewer",
-			Message: "this definition has what the one of this hub manager lacks, and is kept as it is: " + list(more),
+			Message: "this definition has what the one of this hub manager lacks, and is kept as it is: " + message.List(more, shown, ", "),
 		}
 		logger.Info(finding.Message, "definition", have.Name)
 		return finding, nil
@@ -284,15 +286,7 @@ func conflicts(err error) string {
 	for _, cause := range causes {
 		said = append(said, cause.Message+" ("+cause.Field+")")
 	}
-	return list(said)
-}
-
-// list joins the first few items.
-func list(all []string) string {
-	if len(all) <= shown {
-		return strings.Join(all, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(all[:shown], ", "), len(all)-shown)
+	return message.List(said, shown, ", ")
 }
 
 // waitServed returns when the API server serves all versions of all definitions.

@@ -15,6 +15,8 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/pause"
 )
 
 // Name is the reporting controller of Events.
@@ -242,7 +244,7 @@ func (k *Keeper) dependsOn(
 }
 
 // next returns the delay until the next check.
-func (k *Keeper) next(problems []string, recheck bool, pause time.Duration) time.Duration {
+func (k *Keeper) next(problems []string, recheck bool, longest time.Duration) time.Duration {
 	if len(problems) == 0 {
 		k.pause = 0
 		if recheck {
@@ -250,7 +252,7 @@ func (k *Keeper) next(problems []string, recheck bool, pause time.Duration) time
 		}
 		return time.Duration(1<<63 - 1)
 	}
-	k.pause = min(max(2*k.pause, shortRetry), pause, longRetry)
+	k.pause = pause.Growing{First: shortRetry, Last: min(longest, longRetry)}.Next(k.pause)
 	return max(k.pause, shortRetry)
 }
 

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -48,7 +49,7 @@ func (r *Reconciler) actOnDeletion(ctx context.Context, f deletionFacts, p delet
 	}
 	after := before.DeepCopy()
 	for _, condition := range p.conditions {
-		condition.Message = truncate(condition.Message)
+		condition.Message = message.Cut(condition.Message, maxMessage)
 		reconcile.SetCondition(&after.Status.Conditions, condition, f.now)
 	}
 	_, err = r.AddOns.PatchAddOnStatus(ctx, before, after)

@@ -11,7 +11,9 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/hub/deploy/works"
+	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/pause"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -68,7 +70,7 @@ func decideHooks(f deletionFacts, h hookFacts) hookPlan {
 	case h.work != nil:
 		p = waitingHook(runningHook(h))
 	case h.unknown != "":
-		p = waitingHook("It is unknown whether a pre-delete hook has to run on " + h.describe() + ": " + sentence(h.unknown))
+		p = waitingHook("It is unknown whether a pre-delete hook has to run on " + h.describe() + ": " + message.Sentence(h.unknown))
 	case h.hopeless(f):
 		return skippedHook(fmt.Sprintf("A pre-delete hook cannot run on %s: cluster %s is being deleted, and the hub does "+
 			"not accept it.", h.describe(), f.cluster.Name))
@@ -101,7 +103,7 @@ func failedHook(f deletionFacts, h hookFacts, state works.HookState, limit hookL
 		p.failed = &record
 	}
 	p.message = fmt.Sprintf("The pre-delete hook on %s failed, attempt %d of %d (ManifestWork %s/%s): %s", h.describe(),
-		record.Count, maxAttempts, h.work.Namespace, h.work.Name, sentence(state.Failure))
+		record.Count, maxAttempts, h.work.Namespace, h.work.Name, message.Sentence(state.Failure))
 	again := record.Failed.Add(pauseAfter(record.Count))
 	switch {
 	case record.Count >= maxAttempts:
@@ -120,11 +122,7 @@ func failedHook(f deletionFacts, h hookFacts, state works.HookState, limit hookL
 
 // pauseAfter returns the pause after a number of failed attempts.
 func pauseAfter(count int) time.Duration {
-	pause := firstPause
-	for range count - 1 {
-		pause = min(2*pause, lastPause)
-	}
-	return pause
+	return pause.Growing{First: firstPause, Last: lastPause}.After(max(count, 1))
 }
 
 // hookLimit is the deadline of hooks.
@@ -216,7 +214,7 @@ func (h hookFacts) hopeless(f deletionFacts) bool {
 func (h hookFacts) refusal(f deletionFacts) string {
 	switch {
 	case f.accepted() != nil && f.cluster.DeletionTimestamp == nil:
-		return "The pre-delete hook is not started: " + sentence(f.accepted().Error())
+		return "The pre-delete hook is not started: " + message.Sentence(f.accepted().Error())
 	case h.side == works.Hosting && hostOf(f.facts).untouched():
 		return fmt.Sprintf("The pre-delete hook is not started on %s, which the hub does not accept, or which does not "+
 			"consent to host the add-on (its annotation %s).", h.describe(), names.AnnotationHosts)

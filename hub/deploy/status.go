@@ -17,7 +17,9 @@ import (
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/deploy/health"
 	"github.com/spokelet/spokelet/hub/deploy/works"
+	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/pause"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -51,7 +53,7 @@ func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 		}
 	}
 	set := func(condition metav1.Condition) {
-		condition.Message = truncate(condition.Message)
+		condition.Message = message.Cut(condition.Message, maxMessage)
 		reconcile.SetCondition(&status.Conditions, condition, f.now)
 	}
 	concludeHost(f, &status.Conditions, set)
@@ -133,7 +135,7 @@ func registrationApplied(f facts, p plan, done results) (metav1.Condition, bool)
 			return condition, false
 		}
 		if err != nil {
-			condition.Message = sentence(err.Error())
+			condition.Message = message.Sentence(err.Error())
 			return condition, true
 		}
 	}
@@ -165,7 +167,7 @@ func registrationApplied(f facts, p plan, done results) (metav1.Condition, bool)
 // explainBinding explains why a role could not be bound, with a remedy.
 func explainBinding(s bindingStep, account string, err error) string {
 	if s.Verb == reconcile.Delete {
-		return sentence(err.Error())
+		return message.Sentence(err.Error())
 	}
 	binding := s.After
 	kind, role := binding.RoleRef.Kind, binding.RoleRef.Name
@@ -191,7 +193,7 @@ func explainBinding(s bindingStep, account string, err error) string {
 	case apierrors.IsNotFound(err):
 		return fmt.Sprintf("%s: create the %s or the namespace that is missing. The API server says: %v.", what, kind, err)
 	}
-	return fmt.Sprintf("%s: %s", what, sentence(err.Error()))
+	return fmt.Sprintf("%s: %s", what, message.Sentence(err.Error()))
 }
 
 // conditionState is what happens to a condition.
@@ -223,7 +225,7 @@ func manifestApplied(
 	case reconcile.IsLostRace(err):
 		return condition, conditionUnchanged
 	case err != nil:
-		condition.Message = sentence(strings.ReplaceAll(err.Error(), "\n", "; "))
+		condition.Message = message.Sentence(strings.ReplaceAll(err.Error(), "\n", "; "))
 		return condition, conditionKnown
 	}
 	own := ofSide(f, side, current)
@@ -287,7 +289,7 @@ func appliedMessage(f facts, side works.Side, count int) string {
 			names.AnnotationHealthProbe)
 	}
 	for _, remark := range f.remarks {
-		text += " " + sentence(remark)
+		text += " " + message.Sentence(remark)
 	}
 	return text
 }
@@ -302,7 +304,7 @@ func refusals(all []*workv1.ManifestWork) (refused []string, pending bool) {
 			pending = true
 		case condition.Status != metav1.ConditionTrue:
 			refused = append(refused, fmt.Sprintf("ManifestWork %s: %s", work.Name,
-				sentence(cmp.Or(condition.Message, condition.Reason))))
+				message.Sentence(cmp.Or(condition.Message, condition.Reason))))
 			refused = append(refused, refusedManifests(work)...)
 		}
 	}
@@ -321,7 +323,7 @@ func refusedManifests(work *workv1.ManifestWork) []string {
 			Group: m.ResourceMeta.Group, Kind: m.ResourceMeta.Kind,
 			Namespace: m.ResourceMeta.Namespace, Name: m.ResourceMeta.Name,
 		}
-		refused = append(refused, fmt.Sprintf("%s: %s", id, sentence(condition.Message)))
+		refused = append(refused, fmt.Sprintf("%s: %s", id, message.Sentence(condition.Message)))
 	}
 	return refused
 }
@@ -380,22 +382,5 @@ func retryDelay(f facts) time.Duration {
 	if condition == nil || condition.Status != metav1.ConditionFalse {
 		return firstRetry
 	}
-	return min(max(f.now.Sub(condition.LastTransitionTime.Time)/2, firstRetry), lastRetry)
-}
-
-// sentence ends a text with a full stop.
-func sentence(text string) string {
-	text = strings.TrimSpace(text)
-	if text == "" || strings.HasSuffix(text, ".") {
-		return text
-	}
-	return text + "."
-}
-
-// truncate shortens a long message.
-func truncate(message string) string {
-	if len(message) <= maxMessage {
-		return message
-	}
-	return strings.ToValidUTF8(message[:maxMessage], "") + " ..."
+	return pause.Growing{First: firstRetry, Last: lastRetry}.Since(f.now.Sub(condition.LastTransitionTime.Time))
 }

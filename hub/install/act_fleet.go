@@ -107,7 +107,7 @@ func (r *Reconciler) recordEvents(f fleetFacts, p removals) {
 	}
 	held := p.annotations[names.AnnotationRemovalHeld]
 	if len(p.held) > 0 && held != f.cma.GetAnnotations()[names.AnnotationRemovalHeld] {
-		r.Recorder.Eventf(f.cma, nil, corev1.EventTypeWarning, "RemovalHeld", "Uninstall", "%s", sentence(held))
+		r.Recorder.Eventf(f.cma, nil, corev1.EventTypeWarning, "RemovalHeld", "Uninstall", "%s", capitalized(held))
 	}
 	if p.confirmed {
 		r.Recorder.Eventf(f.cma, nil, corev1.EventTypeNormal, "RemovalConfirmed", "Uninstall",
@@ -115,7 +115,7 @@ func (r *Reconciler) recordEvents(f fleetFacts, p removals) {
 	}
 }
 
-// sentence returns a text with a capital at its beginning.
-func sentence(text string) string {
+// capitalized returns a text with a capital at its beginning.
+func capitalized(text string) string {
 	return fmt.Sprintf("%s%s", strings.ToUpper(text[:1]), text[1:])
 }

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/spokelet/spokelet/hub/fleet"
+	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -286,15 +286,11 @@ func (f fleetFacts) annotate(r removals, state removalState, waits bool) map[str
 // heldText explains why a removal is held, and how to confirm it.
 func (f fleetFacts) heldText(held []string) string {
 	const most = 5
-	shown := strings.Join(held[:min(len(held), most)], ", ")
-	if more := len(held) - most; more > 0 {
-		shown = fmt.Sprintf("%s and %d more", shown, more)
-	}
 	// The text is the same whatever becomes of other clusters, and of what is known about these.
 	text := fmt.Sprintf("placements stopped selecting %d clusters, and no edit of a Placement, of the listed placements "+
 		"or of a ManagedClusterSet explains it: %s. The add-on stays there. To remove it from exactly these clusters, set "+
 		"annotation %s=%s on this ClusterManagementAddOn",
-		len(held), shown, names.AnnotationConfirmRemoval, nameOf(f.cma.GetUID(), held))
+		len(held), message.List(held, most, ", "), names.AnnotationConfirmRemoval, nameOf(f.cma.GetUID(), held))
 	if given := f.cma.GetAnnotations()[names.AnnotationConfirmRemoval]; given != "" {
 		text += fmt.Sprintf("; %s was for other clusters", given)
 	}

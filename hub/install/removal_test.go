@@ -339,7 +339,7 @@ func TestWhatIsRecordedOnAClusterManagementAddOn(t *testing.T) {
 	t.Run("in a form that can be read", func(t *testing.T) {
 		r := decideRemovals(crowd(30, confirm(29)))
 		assert.Equal(t, "placements stopped selecting 30 clusters, and no edit of a Placement, of the listed placements "+
-			"or of a ManagedClusterSet explains it: c000, c001, c002, c003, c004 and 25 more. The add-on stays there. To remove it "+
+			"or of a ManagedClusterSet explains it: c000, c001, c002, c003, c004, and 25 more. The add-on stays there. To remove it "+
 			"from exactly these clusters, set annotation addon.spokelet.io/confirm-removal="+nameOf("cma", r.held)+
 			" on this ClusterManagementAddOn; "+nameOf("cma", r.held[:29])+" was for other clusters",
 			r.annotations[names.AnnotationRemovalHeld])

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/spokelet/spokelet/internal/message"
 )
 
 // File is a file with objects in YAML or JSON; several are separated by "---".
@@ -97,14 +100,7 @@ func identity(u *unstructured.Unstructured) string {
 
 // describe returns kind, namespace and name of an object.
 func describe(u *unstructured.Unstructured) string {
-	kind, name := u.GetKind(), u.GetName()
-	if kind == "" {
-		kind = "an object without a kind"
-	}
-	if namespace := u.GetNamespace(); namespace != "" {
-		name = namespace + "/" + name
-	}
-	return strings.TrimSpace(kind + " " + name)
+	return message.Object(cmp.Or(u.GetKind(), "an object without a kind"), u.GetNamespace(), u.GetName())
 }
 
 // parse returns the objects of a file, those of lists one by one.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/hub/fleet"
+	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/internal/token"
@@ -21,7 +22,7 @@ import (
 const (
 	// stuckAfter is how long a condition must be False until its cluster counts as stuck: most add-ons start with one.
 	stuckAfter = 5 * time.Second
-	// maxCause is the number of characters that a message quotes of a cause.
+	// maxCause is how many bytes a message quotes of a cause.
 	maxCause = 400
 
 	// reasonClusterSilent is the reason on an add-on whose cluster the hub has lost.
@@ -121,12 +122,8 @@ func (t *stuckAddOns) remark() string {
 	if t.count == 1 {
 		are = "cluster is"
 	}
-	cause := []rune(strings.TrimRight(strings.Join(strings.Fields(t.cause.Message), " "), "."))
-	if len(cause) > maxCause {
-		cause = append(cause[:maxCause], []rune("...")...)
-	}
 	return fmt.Sprintf("%d %s stuck, the first is %s: %s is %s (%s): %s", t.count, are, t.cluster, t.cause.Type,
-		t.cause.Status, t.cause.Reason, string(cause))
+		t.cause.Status, t.cause.Reason, message.Cut(message.OneLine(t.cause.Message), maxCause))
 }
 
 // selectionRemark returns why a placement selects no cluster, with a remedy, or why it is unknown which ones it

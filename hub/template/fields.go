@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/spokelet/spokelet/internal/message"
 )
 
 // wantedKind is the kind of value that a field takes, as far as rendering distinguishes it.
@@ -177,8 +179,5 @@ func number(value string) (any, string) {
 // shortened quotes a value, of which it drops what no message needs.
 func shortened(value string) string {
 	const enough = 64
-	if runes := []rune(value); len(runes) > enough {
-		value = string(runes[:enough]) + "..."
-	}
-	return strconv.Quote(value)
+	return strconv.Quote(message.Cut(value, enough))
 }

@@ -126,7 +126,7 @@ func TestAValueThatTheFieldDoesNotTakeIsReported(t *testing.T) {
 		},
 		"a long value is shortened": {
 			`{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, immutable: "{{LONG}}"}`,
-			`(ConfigMap c), .immutable: "` + strings.Repeat("x", 64) + `...", the value of variable LONG, is neither true nor false`,
+			`(ConfigMap c), .immutable: "` + strings.Repeat("x", 61) + `...", the value of variable LONG, is neither true nor false`,
 		},
 		"what JSON has no number for": {
 			thing("{{NAN|number}}"), `(Thing t), .spec.a: "NaN", the value of variable NAN, is no number`,

@@ -3,12 +3,11 @@ package template
 import (
 	"cmp"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/message"
 )
 
 // maxProblems is the number of problems that an error lists.
@@ -47,19 +46,16 @@ type ProblemsError struct {
 
 // Error implements error.
 func (e *ProblemsError) Error() string {
-	texts := make([]string, 0, maxProblems+1)
-	for i, problem := range e.Problems {
-		if i == maxProblems {
-			texts = append(texts, "and "+strconv.Itoa(len(e.Problems)-i)+" more")
-			break
-		}
+	texts := make([]string, 0, maxProblems)
+	for _, problem := range e.Problems[:min(len(e.Problems), maxProblems)] {
 		texts = append(texts, problem.String())
 	}
-	message := fmt.Sprintf("AddOnTemplate %s cannot be rendered: %s", e.Template, strings.Join(texts, "; "))
+	text := fmt.Sprintf("AddOnTemplate %s cannot be rendered: %s", e.Template,
+		message.ListOf(texts, len(e.Problems), "; "))
 	if e.Hint != "" {
-		message += ". " + e.Hint
+		text += ". " + e.Hint
 	}
-	return message
+	return text
 }
 
 // Unwrap makes the error an addon.InvalidError.
@@ -67,9 +63,5 @@ func (e *ProblemsError) Unwrap() error { return &addon.InvalidError{Message: e.E
 
 // describeObject returns kind, namespace and name of an object.
 func describeObject(u *unstructured.Unstructured) string {
-	name := u.GetName()
-	if namespace := u.GetNamespace(); namespace != "" {
-		name = namespace + "/" + name
-	}
-	return strings.TrimSpace(cmp.Or(u.GetKind(), "no kind") + " " + name)
+	return message.Object(cmp.Or(u.GetKind(), "no kind"), u.GetNamespace(), u.GetName())
 }

@@ -18,6 +18,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -97,12 +98,8 @@ func (b *batch) refusal() error {
 	if b.failed == 0 {
 		return nil
 	}
-	causes := b.refused
-	if b.failed > refusalsShown {
-		causes = append(causes, fmt.Sprintf("and %d more", b.failed-refusalsShown))
-	}
 	return fmt.Errorf("%d of %d objects cannot be converted to %s: %s", b.failed, b.total, b.desired,
-		strings.Join(causes, "; "))
+		message.ListOf(b.refused, b.failed, "; "))
 }
 
 // convertObject converts one object to the desired apiVersion; an object of that version is returned unchanged. It
@@ -336,11 +333,7 @@ func describe(raw []byte) string {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &head); err != nil {
 		return "unreadable"
 	}
-	name := head.Name
-	if head.Namespace != "" {
-		name = head.Namespace + "/" + name
-	}
-	return strings.TrimSpace(head.Kind + " " + name)
+	return message.Object(head.Kind, head.Namespace, head.Name)
 }
 
 func refusal(err error) metav1.Status {

@@ -12,6 +12,8 @@ import (
 	"k8s.io/utils/clock"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/spokelet/spokelet/internal/pause"
 )
 
 // firstDetect and lastDetect bound the pause between two detections of the served version.
@@ -87,7 +89,8 @@ func (v *Versions) Start(ctx context.Context) error {
 	if now == nil {
 		now = clock.RealClock{}
 	}
-	missing, pause := false, firstDetect
+	detections := pause.Growing{First: firstDetect, Last: lastDetect}
+	missing, wait := false, firstDetect
 	for {
 		select {
 		case <-ctx.Done():
@@ -102,11 +105,11 @@ func (v *Versions) Start(ctx context.Context) error {
 			missing = true
 			v.Missing(err)
 		case missing:
-			missing, pause = false, firstDetect
+			missing, wait = false, firstDetect
 			v.Missing(nil)
 		}
-		timer := now.NewTimer(pause)
-		pause = min(2*pause, lastDetect)
+		timer := now.NewTimer(wait)
+		wait = detections.Next(wait)
 		select {
 		case <-ctx.Done():
 			timer.Stop()

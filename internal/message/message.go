@@ -24,8 +24,36 @@ func Cut(text string, limit int) string {
 
 // List joins the first items with the separator and counts the others.
 func List(items []string, limit int, separator string) string {
-	if len(items) <= limit {
-		return strings.Join(items, separator)
+	return ListOf(items[:min(len(items), limit)], len(items), separator)
+}
+
+// ListOf joins the first items of so many with the separator and counts the others.
+func ListOf(first []string, all int, separator string) string {
+	text := strings.Join(first, separator)
+	if all <= len(first) {
+		return text
 	}
-	return fmt.Sprintf("%s%sand %d more", strings.Join(items[:limit], separator), separator, len(items)-limit)
+	return fmt.Sprintf("%s%sand %d more", text, separator, all-len(first))
+}
+
+// OneLine writes a text of another client on one line, without a full stop at its end.
+func OneLine(text string) string {
+	return strings.TrimRight(strings.Join(strings.Fields(text), " "), ".")
+}
+
+// Sentence ends a text with a full stop, unless it is empty or has one.
+func Sentence(text string) string {
+	text = strings.TrimSpace(text)
+	if text == "" || strings.HasSuffix(text, ".") {
+		return text
+	}
+	return text + "."
+}
+
+// Object names an object: its kind, its namespace where it has one, and its name.
+func Object(kind, namespace, name string) string {
+	if namespace != "" {
+		name = namespace + "/" + name
+	}
+	return strings.TrimSpace(kind + " " + name)
 }

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/utils/clock"
+
+	"github.com/spokelet/spokelet/internal/pause"
 )
 
 const (
@@ -36,10 +38,11 @@ type kindEntry struct {
 
 // resolve looks kinds up until ctx ends: new ones at once, and those that are not served again and again.
 func (w *Watcher) resolve(ctx context.Context) {
-	pause := firstLook
+	looks := pause.Growing{First: firstLook, Last: lastLook}
+	next := firstLook
 	for ctx.Err() == nil {
 		if !w.unresolved() {
-			pause = firstLook
+			next = firstLook
 			select {
 			case <-ctx.Done():
 			case <-w.look:
@@ -53,10 +56,10 @@ func (w *Watcher) resolve(ctx context.Context) {
 		}
 		w.resolved(d)
 		wait(ctx, w.clock, lookGap, nil)
-		if wait(ctx, w.clock, pause-lookGap, w.look) {
-			pause = firstLook
+		if wait(ctx, w.clock, next-lookGap, w.look) {
+			next = firstLook
 		} else {
-			pause = min(2*pause, lastLook)
+			next = looks.Next(next)
 		}
 	}
 }

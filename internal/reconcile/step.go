@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spokelet/spokelet/internal/message"
 )
 
 // Verb is the kind of write that a Step stands for.
@@ -155,9 +157,5 @@ func (w Writer[T]) delete(ctx context.Context, object T) error {
 
 // Describe names an object in messages: its kind, its namespace if it has one, and its name.
 func Describe(object client.Object) string {
-	name := object.GetName()
-	if namespace := object.GetNamespace(); namespace != "" {
-		name = namespace + "/" + name
-	}
-	return kindOf(object) + " " + name
+	return message.Object(kindOf(object), object.GetNamespace(), object.GetName())
 }

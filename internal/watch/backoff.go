@@ -1,6 +1,10 @@
 package watch
 
-import "time"
+import (
+	"time"
+
+	"github.com/spokelet/spokelet/internal/pause"
+)
 
 const (
 	// firstPause and lastPause bound the pause after a failure.
@@ -44,7 +48,7 @@ func (b *backoff) next(end ending) time.Duration {
 	if worked || failed != b.failed || b.pause == 0 {
 		b.pause, b.failed = first, failed
 	} else {
-		b.pause = min(2*b.pause, longest)
+		b.pause = pause.Growing{First: first, Last: longest}.Next(b.pause)
 	}
 	return b.pause
 }

@@ -105,7 +105,7 @@ func (w *Watch[T]) Run(ctx context.Context) {
 			s.reflector = w.reflector(source, &s.course, timer, store) // the former would go on where it was
 			s.pauses = backoff{}
 		}
-		pause(ctx, timer, s.pauses.next(end))
+		wait(ctx, timer, s.pauses.next(end))
 	}
 }
 
@@ -215,8 +215,8 @@ func (w *Watch[T]) listAndWatch(
 	return false, err
 }
 
-// pause waits for a time or the end of ctx.
-func pause(ctx context.Context, timer clock.Clock, d time.Duration) {
+// wait waits for a time or the end of ctx.
+func wait(ctx context.Context, timer clock.Clock, d time.Duration) {
 	t := timer.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -69,6 +69,7 @@ func TestTheModuleKeepsItsShape(t *testing.T) {
 		"exported variables":             {check: source.checkVariables},
 		"decisions are pure":             {check: source.checkPurity},
 		"clock, context, end of process": {check: source.checkCalls},
+		"one of each":                    {check: source.checkOneOfEach},
 	}
 	for name, c := range checks {
 		t.Run(name, func(t *testing.T) {

@@ -145,6 +145,45 @@ func (s source) checkCalls() []string {
 	return found
 }
 
+// checkOneOfEach complains about a second one of what the kit has: pauses that double, lists that are cut, texts that are
+// cut.
+func (s source) checkOneOfEach() []string {
+	var found []string
+	complain := func(n ast.Node, format string) { found = append(found, fmt.Sprintf("%s: "+format, s.at(n.Pos()))) }
+	for _, f := range s.files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch node := n.(type) {
+			case *ast.BasicLit:
+				if s.path == "internal/message" || node.Kind != token.STRING {
+					break
+				}
+				if value, err := strconv.Unquote(node.Value); err == nil && strings.Contains(value, "%d more") {
+					complain(node, "a list that counts the others is message.List")
+				} else if err == nil && strings.TrimSpace(value) == "..." && !slices.Contains(cutsItself, s.path) {
+					complain(node, "a text is shortened by message.Cut")
+				}
+			case *ast.CallExpr:
+				if name, ok := node.Fun.(*ast.Ident); ok && name.Name == "min" && s.path != "internal/pause" &&
+					slices.ContainsFunc(node.Args, isDoubled) {
+					complain(node, "a pause that grows is pause.Growing")
+				}
+			}
+			return true
+		})
+	}
+	return found
+}
+
+// isDoubled reports whether an expression is twice another one.
+func isDoubled(e ast.Expr) bool {
+	product, ok := e.(*ast.BinaryExpr)
+	if !ok || product.Op != token.MUL {
+		return false
+	}
+	two, ok := product.X.(*ast.BasicLit)
+	return ok && two.Value == "2"
+}
+
 // checkPurity complains about imports that a decision cannot need.
 func (s source) checkPurity() []string {
 	var found []string
@@ -262,7 +301,13 @@ func TestTheChecksOfSourceReportWhatBreaksThem(t *testing.T) {
 			"context.TODO"},
 		"an exit of a command": {"cmd/x", "a.go", "package main\nimport \"os\"\nfunc f() { os.Exit(1) }", source.checkCalls,
 			""},
-		"a panic":              {"agent/x", "a.go", "package x\nfunc f() { panic(1) }", source.checkCalls, "panic"},
+		"a panic": {"agent/x", "a.go", "package x\nfunc f() { panic(1) }", source.checkCalls, "panic"},
+		"a pause of its own": {"agent/x", "a.go", "package x\nfunc f(a, b int) int { return min(2*a, b) }", source.checkOneOfEach,
+			"pause.Growing"},
+		"a list of its own": {"agent/x", "a.go", "package x\nconst a = `%s and %d more`", source.checkOneOfEach, "message.List"},
+		"a cut of its own": {"agent/x", "a.go", `package x
+const a = " ..."`, source.checkOneOfEach, "message.Cut"},
+		"a list of the kit":    {"internal/message", "a.go", "package x\nconst a = `%s and %d more`", source.checkOneOfEach, ""},
 		"a requeue":            {"agent/x", "a.go", "package x\nvar a = r{Requeue: true}", source.checkCalls, "Requeue"},
 		"a requeue of the kit": {"internal/reconcile", "a.go", "package x\nvar a = r{Requeue: true}", source.checkCalls, ""},
 		"calls of other things": {"agent/x", "a.go", "package x\nfunc f() { clock.Now(); r.Exit(); g(r{Requeue: false}) }",

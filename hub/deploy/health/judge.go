@@ -11,6 +11,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/message"
 )
 
 // Work is a ManifestWork with its objects.
@@ -144,10 +145,7 @@ func describe(id workv1.ResourceIdentifier) string {
 	if id.Group != "" {
 		text += "." + id.Group
 	}
-	if id.Namespace != "" {
-		return text + " " + id.Namespace + "/" + id.Name
-	}
-	return text + " " + id.Name
+	return message.Object(text, id.Namespace, id.Name)
 }
 
 func noResult(about []string) metav1.Condition {
