@@ -49,6 +49,9 @@ ifeq ($(origin TEST_PACKAGES),undefined)
 TEST_TOOLS := fuzz test-tools test-helm test-samples test-ship
 endif
 TEST_PACKAGES ?= $(addprefix ./test/integration/,$(LONGEST)) ./...
+# What "make unit" tests, and the commit with which "make check" compares.
+UNIT_PACKAGES ?= ./agent/... ./cmd/... ./csr/... ./hub/... ./internal/... ./lease/... ./manifests/...
+CHECK_BASE ?= HEAD
 # What "make deflake" repeats: a package, the tests of it, and how often.
 PKG ?=
 RUN ?= .
@@ -131,6 +134,23 @@ endif
 test: kube $(TEST_TOOLS) ## Run all tests: unit tests, and integration tests on real control planes
 	go test -p $(TEST_PARALLEL) -parallel $(TEST_PARALLEL_TESTS) -timeout $(TEST_TIMEOUT) $(TEST_COUNT) $(TEST_FLAGS) $(TEST_PACKAGES)
 
+.PHONY: unit
+unit: ## Run the unit tests, without control planes (UNIT_PACKAGES=./hub/install TEST_FLAGS='-run Held -v')
+	go test -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(UNIT_PACKAGES)
+
+# Packages of nested modules are left to "make lint".
+.PHONY: check
+check: $(BIN)/golangci-lint ## Check what differs from a commit: format, linters, imports, citations (CHECK_BASE=origin/main)
+	@wrong=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go' | while read -r f; do [ -f "$$f" ] && echo "$$f"; done)); \
+		[ -z "$$wrong" ] || { echo "run gofmt -w on:"; echo "$$wrong"; exit 1; }
+	@changed=$$( (git diff --name-only --diff-filter=d $(CHECK_BASE) -- '*.go'; git ls-files -o --exclude-standard '*.go') | \
+		xargs -r -n 1 dirname | sort -u | while read -r d; do go list -find "./$$d" >/dev/null 2>&1 && echo "./$$d"; done); \
+		[ -z "$$changed" ] || GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache $(BIN)/golangci-lint run --timeout 30m $$changed
+	go test ./test/arch ./test/rows/... ./test/reference/... ./test/bugs
+
+$(BIN)/golangci-lint: tools/go.mod
+	cd tools && go build -o ../$(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
 # They read files outside their module, which the cache of test results does not notice.
 .PHONY: test-tools
 test-tools: ## Test the programs that build and check images
@@ -164,8 +184,7 @@ deflake: kube ## Repeat tests under load until one fails (PKG=./test/integration
 	go run ./test/deflake -pkg "$(PKG)" -run "$(RUN)" -count $(COUNT) $(DEFLAKE_FLAGS)
 
 .PHONY: lint
-lint: ## Check the code with golangci-lint and go vet
-	@cd tools && go build -o ../$(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+lint: $(BIN)/golangci-lint ## Check the code with golangci-lint and go vet
 	GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache $(BIN)/golangci-lint run --timeout 30m ./...
 	cd tools && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../$(BIN)/golangci-lint run --timeout 30m ./...
 	cd test/kube && go vet ./build
