@@ -90,7 +90,7 @@ func (a *agent) lead(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("building the client of the leader election: %w", err)
 	}
-	own, err := leader.Identity()
+	own, err := command.Identity()
 	if err != nil {
 		return err
 	}

@@ -271,7 +271,7 @@ func (s *serving) admit(ctx context.Context) error {
 		if s.setWaiting(err) {
 			logger.Info("not serving yet, looking again", "reason", err.Error())
 		}
-		s.sleep(ctx, kit.Spread(wait, pollSpread, s.credential.Identity.Cluster))
+		s.sleep(ctx, pause.Spread(wait, pollSpread, s.credential.Identity.Cluster))
 		wait = pause.Growing{First: firstPoll, Last: s.longestPause()}.Next(wait)
 	}
 	if s.config.Duties.Registration {

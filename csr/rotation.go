@@ -2,22 +2,19 @@ package csr
 
 import (
 	"crypto/ecdsa"
-	"crypto/sha256"
 	"crypto/x509"
-	"encoding/binary"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/pause"
 )
 
 const (
@@ -134,13 +131,7 @@ func RotateAt(from, to time.Time, seed ...string) time.Time {
 	if lifetime <= 0 {
 		return from
 	}
-	return from.Add(time.Duration(float64(lifetime) * (earliestRotation + rotationBand*fraction(seed...))))
-}
-
-// fraction maps its parts to a number in [0,1), always the same for the same parts.
-func fraction(parts ...string) float64 {
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return float64(binary.BigEndian.Uint64(sum[:8])>>11) / math.Exp2(53)
+	return from.Add(time.Duration(float64(lifetime) * (earliestRotation + rotationBand*pause.Fraction(seed...))))
 }
 
 // misfit returns the difference of the leaf from the request; empty for none.

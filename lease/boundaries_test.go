@@ -8,6 +8,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/spokelet/spokelet/internal/pause"
 )
 
 func TestStoredAt(t *testing.T) {
@@ -47,7 +49,7 @@ func TestStoredAt(t *testing.T) {
 
 func TestThePauseAfterFailedRenewals(t *testing.T) {
 	b := &renewLoop{Renewer: Renewer{Namespace: "ns", Name: "hello"}, period: 8 * time.Minute}
-	share := 1 + jitterFactor*fraction("ns", "hello")
+	share := 1 + jitterFactor*pause.Fraction("ns", "hello")
 	tests := map[string]struct {
 		failures int
 		want     time.Duration
@@ -67,10 +69,10 @@ func TestThePauseAfterFailedRenewals(t *testing.T) {
 
 func TestTheShareOfALeaseIsFixed(t *testing.T) {
 	// After an upgrade of the agents, a fleet must not be spread again.
-	assert.InDelta(t, 0.14063194882994523, fraction("cluster1", "managed-cluster-lease"), 1e-15)
-	assert.NotEqual(t, fraction("a", "bc"), fraction("ab", "c"), "the parts are kept apart")
+	assert.InDelta(t, 0.14063194882994523, pause.Fraction("cluster1", "managed-cluster-lease"), 1e-15)
+	assert.NotEqual(t, pause.Fraction("a", "bc"), pause.Fraction("ab", "c"), "the parts are kept apart")
 	b := &Renewer{Namespace: "cluster1", Name: "managed-cluster-lease", Duration: time.Minute}
-	assert.Equal(t, time.Minute+time.Duration(float64(time.Minute)*jitterFactor*fraction("cluster1", "managed-cluster-lease")),
+	assert.Equal(t, time.Minute+time.Duration(float64(time.Minute)*jitterFactor*pause.Fraction("cluster1", "managed-cluster-lease")),
 		b.period())
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"math"
 	"time"
 
@@ -107,7 +106,7 @@ func (r *Renewer) period() time.Duration {
 		d = DefaultDuration
 	}
 	d = min(d, maxDuration)
-	return d + time.Duration(float64(d)*jitterFactor*fraction(r.Namespace, r.Name))
+	return pause.Spread(d, jitterFactor, r.Namespace, r.Name)
 }
 
 // renewLoop is a running Renewer with the last answer of the server.
@@ -197,19 +196,5 @@ func (b *renewLoop) fill(spec *coordinationv1.LeaseSpec, now time.Time) {
 // retry returns the pause after a number of failed renewals in a row, spread like the period.
 func (b *renewLoop) retry(failures int) time.Duration {
 	g := pause.Growing{First: firstRetry, Last: b.period / 4}
-	wait := g.Next(g.After(failures))
-	return wait + time.Duration(float64(wait)*jitterFactor*fraction(b.Namespace, b.Name))
-}
-
-// fraction maps the parts to a number in [0,1) that is the same for the same parts.
-func fraction(parts ...string) float64 {
-	h := fnv.New64a()
-	for _, part := range parts {
-		_, _ = h.Write([]byte(part))
-		_, _ = h.Write([]byte{0})
-	}
-	// One round of mixing, because FNV leaves short inputs close together in the high bits.
-	x := h.Sum64()
-	x = (x ^ x>>33) * 0xff51afd7ed558ccd
-	return float64((x^x>>33)>>11) / (1 << 53)
+	return pause.Spread(g.Next(g.After(failures)), jitterFactor, b.Namespace, b.Name)
 }

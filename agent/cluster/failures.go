@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
+
+	"github.com/spokelet/spokelet/internal/roundtrip"
 )
 
 // FailureDetector observes the agent's own requests to one API server. A request that fails, an answer of 401, of 500
@@ -20,7 +22,7 @@ type probing struct{}
 
 // Wrap returns a transport whose requests are observed; it fits rest.Config.Wrap.
 func (t *FailureDetector) Wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
+	return roundtrip.Func(func(request *http.Request) (*http.Response, error) {
 		ctx := request.Context()
 		if ctx.Value(probing{}) != nil {
 			return next.RoundTrip(request)
@@ -54,9 +56,3 @@ func (t *FailureDetector) take() bool { return t.suspected.Swap(false) }
 
 // asProbe returns a context whose requests are not observed.
 func asProbe(ctx context.Context) context.Context { return context.WithValue(ctx, probing{}, true) }
-
-// roundTripper is an http.RoundTripper of one function.
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip implements http.RoundTripper.
-func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }

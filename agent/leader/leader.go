@@ -5,13 +5,11 @@ package leader
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -62,19 +60,6 @@ type Election struct {
 	Clock clock.Clock
 	// Waiting is called with a description of the Lease that this process waits for.
 	Waiting func(text string)
-}
-
-// Identity returns the name of this process for its Leases. A pod that knows its name keeps it when its container is
-// restarted: the process before it is dead, so its Leases need not expire.
-func Identity() (string, error) {
-	if pod := os.Getenv("POD_NAME"); pod != "" { //nolint:forbidigo // read once, in a composition root
-		return pod, nil
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return "", fmt.Errorf("looking up the host name: %w", err)
-	}
-	return host + "_" + string(uuid.NewUUID()), nil
 }
 
 // Run runs lead whenever this process leads, until ctx ends or lead fails.

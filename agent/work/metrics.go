@@ -10,6 +10,7 @@ import (
 
 	"github.com/spokelet/spokelet/agent/work/prune"
 	"github.com/spokelet/spokelet/agent/work/watch"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // Labels of the metrics. Their values are few and fixed; the name of an object is never one.
@@ -60,34 +61,16 @@ func newCounters(registerer prometheus.Registerer) (*counters, error) {
 			Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 5, 15},
 		}, []string{labelPhase}),
 	}
-	if registerer == nil {
-		return c, nil
-	}
 	var err error
 	for _, vector := range []**prometheus.CounterVec{&c.applies, &c.repairs, &c.deletions, &c.evictions, &c.events} {
-		if *vector, err = registered(registerer, *vector); err != nil {
-			return nil, err
+		if *vector, err = reconcile.RegisterMetric(registerer, *vector); err != nil {
+			return nil, fmt.Errorf("registering the metrics of works: %w", err)
 		}
 	}
-	if c.seconds, err = registered(registerer, c.seconds); err != nil {
-		return nil, err
+	if c.seconds, err = reconcile.RegisterMetric(registerer, c.seconds); err != nil {
+		return nil, fmt.Errorf("registering the metrics of works: %w", err)
 	}
 	return c, nil
-}
-
-// registered registers a collector, or returns the same one of before.
-func registered[C prometheus.Collector](registerer prometheus.Registerer, collector C) (C, error) {
-	err := registerer.Register(collector)
-	var taken prometheus.AlreadyRegisteredError
-	if errors.As(err, &taken) {
-		if existing, ok := taken.ExistingCollector.(C); ok {
-			return existing, nil
-		}
-	}
-	if err != nil {
-		return collector, fmt.Errorf("registering the metrics of works: %w", err)
-	}
-	return collector, nil
 }
 
 // The methods below count one thing each; nil counters do nothing.

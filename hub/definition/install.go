@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/spokelet/spokelet/internal/apierror"
 	"github.com/spokelet/spokelet/internal/message"
 )
 
@@ -159,13 +159,14 @@ func (i *Installer) applySchema(
 	if more := Beyond(have, &typed); len(more) > 0 {
 		finding := &Finding{
 			Definition: have, Type: corev1.EventTypeNormal, Reason: "DefinitionIsNewer",
-			Message: "this definition has what the one of this hub manager lacks, and is kept as it is: " + message.List(more, shown, ", "),
+			Message: "this definition has what the one of this hub manager lacks, and is kept as it is: " +
+				message.List(more, shown, ", "),
 		}
 		logger.Info(finding.Message, "definition", have.Name)
 		return finding, nil
 	}
 	err := i.apply(ctx, ours)
-	if refusedByPolicy(err) {
+	if apierror.ByPolicy(err, "changes no schema of a definition") {
 		logger.Error(err, "this definition differs from the one of this hub manager, which may not change it", "definition",
 			have.Name)
 		return &Finding{
@@ -190,12 +191,6 @@ func (i *Installer) applySchema(
 		Message: "this definition differs from the one of this hub manager, and is left as it is because another client " +
 			"keeps it: " + conflicts(err) + "; apply the definitions of this version where yours come from",
 	}, nil
-}
-
-// refusedByPolicy reports whether a policy refused a change of a definition that exists. What it says may be no finding
-// of ours, so an error about the conversion is none.
-func refusedByPolicy(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "changes no schema of a definition")
 }
 
 func (i *Installer) apply(ctx context.Context, ours *unstructured.Unstructured) error {

@@ -2,13 +2,14 @@ package definition
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/apierror"
 )
 
 const (
@@ -16,8 +17,6 @@ const (
 	probeName = "spokelet-conversion-probe"
 	// probeTimeout is the limit for a probe.
 	probeTimeout = 15 * time.Second
-	// failedConversion is part of every error of the API server about a conversion webhook.
-	failedConversion = "conversion webhook for"
 )
 
 // ask probes the conversion of add-ons by a dry run in v1beta1, which the API server converts to the stored version and
@@ -34,7 +33,7 @@ func (k *Keeper) ask(ctx context.Context) Probe {
 	u.Object["spec"] = map[string]any{}
 	err := k.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.DryRunAll,
 		client.FieldOwner(managerConversion), client.ForceOwnership)
-	if err != nil && !strings.Contains(err.Error(), failedConversion) {
+	if err != nil && !apierror.NotConverted(err) {
 		probe := k.list(ctx, "ManagedClusterAddOn")
 		if probe.Answer == Unknown {
 			probe.Message = err.Error()
@@ -62,7 +61,7 @@ func answer(err error) Probe {
 	switch {
 	case err == nil:
 		return Probe{Answer: Converted}
-	case strings.Contains(err.Error(), failedConversion):
+	case apierror.NotConverted(err):
 		return Probe{Answer: NotConverted, Message: err.Error()}
 	}
 	return Probe{Message: err.Error()}

@@ -17,6 +17,7 @@ import (
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/deploy/health"
 	"github.com/spokelet/spokelet/hub/deploy/works"
+	"github.com/spokelet/spokelet/internal/apierror"
 	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/pause"
@@ -179,7 +180,7 @@ func explainBinding(s bindingStep, account string, err error) string {
 		label = fmt.Sprintf(" Or label it: kubectl label clusterrole %s %s=true.", role, names.LabelHubPermission)
 	}
 	switch {
-	case strings.Contains(err.Error(), "ValidatingAdmissionPolicy"):
+	case apierror.ByPolicy(err, ""):
 		return fmt.Sprintf("%s: a policy of the hub refuses it. The API server says: %v.", what, err)
 	case apierrors.IsForbidden(err):
 		resource := "clusterrolebinding"
@@ -337,7 +338,7 @@ func outcomeOf(f facts, p plan, done results, published error) reconcile.Outcome
 		switch {
 		case err == nil:
 		case apierrors.IsForbidden(err), apierrors.IsNotFound(err), errors.As(err, &occupied):
-			wake := f.now.Add(reconcile.Spread(retryDelay(f), 1, f.addOn.Namespace, f.addOn.Name))
+			wake := f.now.Add(pause.Spread(retryDelay(f), 1, f.addOn.Namespace, f.addOn.Name))
 			outcome = outcome.And(reconcile.Waiting(wake))
 		default:
 			outcome = outcome.And(reconcile.FromError(err))
@@ -369,7 +370,7 @@ func answered(answers ...error) reconcile.Outcome {
 func (f facts) repeated() reconcile.Outcome {
 	outcome, err := reconcile.DoneUntil(f.configuration.Recheck), f.configuration.Unstored
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-		again := f.now.Add(reconcile.Spread(lastRetry, 1, f.addOn.Namespace, f.addOn.Name))
+		again := f.now.Add(pause.Spread(lastRetry, 1, f.addOn.Namespace, f.addOn.Name))
 		return outcome.And(reconcile.DoneUntil(again))
 	}
 	return outcome.And(reconcile.FromError(err))

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
 	"github.com/spokelet/spokelet/internal/names"
 )
@@ -30,9 +31,35 @@ func Unserved(
 	return err != nil, err
 }
 
-// TolerationPeriod returns how long a toleration of some seconds lasts: a hundred years at most, as a Duration cannot
-// hold the largest number of seconds.
-func TolerationPeriod(seconds int64) time.Duration {
-	const most = 100 * 366 * 24 * 60 * 60
-	return time.Duration(min(seconds, most)) * time.Second
+// Tolerated reports whether a toleration covers a taint that was added at an instant, and whether all of those end that do:
+// the last one of them until an instant.
+func Tolerated(
+	tolerations []clusterv1beta1.Toleration, taint clusterv1.Taint, added time.Time,
+) (covered, end bool, until time.Time) {
+	for _, t := range tolerations {
+		if !covers(t, taint) {
+			continue
+		}
+		// The API gives the seconds no meaning for NoSelectIfNew.
+		if t.TolerationSeconds == nil || taint.Effect == clusterv1.TaintEffectNoSelectIfNew {
+			return true, false, time.Time{}
+		}
+		const most = 100 * 366 * 24 * 60 * 60 // A Duration cannot hold the largest number of seconds.
+		ends := added.Add(time.Duration(min(*t.TolerationSeconds, most)) * time.Second)
+		if covered, end = true, true; ends.After(until) {
+			until = ends
+		}
+	}
+	return covered, end, until
+}
+
+// covers reports whether a toleration matches a taint; an empty key matches all keys, an empty effect all effects.
+func covers(t clusterv1beta1.Toleration, taint clusterv1.Taint) bool {
+	if t.Effect != "" && t.Effect != taint.Effect {
+		return false
+	}
+	if t.Key != "" && t.Key != taint.Key {
+		return false
+	}
+	return t.Operator == clusterv1beta1.TolerationOpExists || t.Value == taint.Value
 }

@@ -3,7 +3,6 @@ package install
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -151,7 +150,7 @@ func minds(placements []*fleet.Decisions, taint clusterv1.Taint, now time.Time) 
 		case isEarlier(d):
 			why = fmt.Sprintf("placement %s was edited and not decided since", d.Key)
 		case !d.Own && d.Written.Before(taint.TimeAdded.Time) &&
-			!tolerates(d.Placement.Spec.Tolerations, taint, forGood(taint)):
+			!toleratesForGood(d.Placement.Spec.Tolerations, taint):
 			// It may have dropped the cluster when an earlier taint was not tolerated any more.
 			why = fmt.Sprintf("placement %s was not decided since, and tolerates taint %s for a while only", d.Key, taint.Key)
 		case !tolerates(d.Placement.Spec.Tolerations, taint, now):
@@ -178,12 +177,9 @@ func dropsUnavailable(d *fleet.Decisions) bool {
 		[]string{clusterv1.ManagedClusterTaintUnreachable, clusterv1.ManagedClusterTaintUnavailable},
 		func(key string) bool {
 			taint := clusterv1.Taint{Key: key, Effect: clusterv1.TaintEffectNoSelect}
-			return !tolerates(d.Placement.Spec.Tolerations, taint, forGood(taint))
+			return !toleratesForGood(d.Placement.Spec.Tolerations, taint)
 		})
 }
-
-// forGood is when each toleration of a taint that ends has ended.
-func forGood(taint clusterv1.Taint) time.Time { return taint.TimeAdded.Add(math.MaxInt64) }
 
 // healthTaint returns the taint of a cluster that is not available; nil when it has none.
 func healthTaint(c *clusterv1.ManagedCluster) *clusterv1.Taint {
@@ -220,22 +216,16 @@ func availableSince(c *clusterv1.ManagedCluster) time.Time {
 	return condition.LastTransitionTime.Time
 }
 
-// tolerates reports whether a toleration covers a taint now.
+// tolerates reports whether tolerations cover a taint now.
 func tolerates(tolerations []clusterv1beta1.Toleration, taint clusterv1.Taint, now time.Time) bool {
-	for _, t := range tolerations {
-		switch {
-		case t.Effect != "" && t.Effect != taint.Effect, t.Key != "" && t.Key != taint.Key:
-			continue
-		case t.Operator != clusterv1beta1.TolerationOpExists && t.Value != taint.Value:
-			continue
-		case t.TolerationSeconds == nil:
-			return true
-		}
-		if now.Before(taint.TimeAdded.Add(fleet.TolerationPeriod(*t.TolerationSeconds))) {
-			return true
-		}
-	}
-	return false
+	covered, end, until := fleet.Tolerated(tolerations, taint, taint.TimeAdded.Time)
+	return covered && (!end || now.Before(until))
+}
+
+// toleratesForGood reports whether a toleration covers a taint that does not end.
+func toleratesForGood(tolerations []clusterv1beta1.Toleration, taint clusterv1.Taint) bool {
+	covered, end, _ := fleet.Tolerated(tolerations, taint, taint.TimeAdded.Time)
+	return covered && !end
 }
 
 // droppedWhileAvailable reports whether a decision that was written at an instant is about a cluster that was available

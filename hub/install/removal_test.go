@@ -601,6 +601,20 @@ func TestTolerations(t *testing.T) {
 	assert.False(t, tolerates(nil, taint, noon()))
 }
 
+func TestATolerationThatEndsIsNotForGood(t *testing.T) {
+	exists := clusterv1beta1.Toleration{Operator: clusterv1beta1.TolerationOpExists}
+	ending := func(seconds int64) clusterv1beta1.Toleration {
+		return clusterv1beta1.Toleration{Operator: clusterv1beta1.TolerationOpExists, TolerationSeconds: &seconds}
+	}
+	taint := clusterv1.Taint{Key: "k", Effect: clusterv1.TaintEffectNoSelect} // It has no time: no cluster has it yet.
+	assert.True(t, toleratesForGood([]clusterv1beta1.Toleration{exists}, taint))
+	assert.True(t, toleratesForGood([]clusterv1beta1.Toleration{ending(5), exists}, taint))
+	for _, seconds := range []int64{0, 60, math.MaxInt64} {
+		assert.False(t, toleratesForGood([]clusterv1beta1.Toleration{ending(seconds)}, taint), seconds)
+	}
+	assert.False(t, toleratesForGood(nil, taint))
+}
+
 // Shows: hub/annotations-in-step
 func TestAnnotationsOfTheClusterAreCopiedAndKeptInStep(t *testing.T) {
 	const p = names.AnnotationAddonPrefix

@@ -46,47 +46,15 @@ func tolerates(
 		case taint.Effect == clusterv1.TaintEffectNoSelectIfNew && selected:
 			continue
 		}
-		tolerated, until := tolerated(tolerations, taint, now)
-		if !tolerated {
+		added := taint.TimeAdded.Time
+		if added.IsZero() {
+			added = now // The hub manager is about to write the time.
+		}
+		tolerated, end, until := fleet.Tolerated(tolerations, taint, added)
+		if !tolerated || (end && !now.Before(until)) {
 			return false, time.Time{}
 		}
 		ends = reconcile.Earliest(ends, until)
 	}
 	return true, ends
-}
-
-// tolerated reports whether a toleration covers a taint now, and the instant at which the last such toleration ends;
-// zero when one never does.
-func tolerated(tolerations []clusterv1beta1.Toleration, taint clusterv1.Taint, now time.Time) (bool, time.Time) {
-	var last time.Time
-	for _, t := range tolerations {
-		if !covers(t, taint) {
-			continue
-		}
-		// The API gives the seconds no meaning for NoSelectIfNew.
-		if t.TolerationSeconds == nil || taint.Effect == clusterv1.TaintEffectNoSelectIfNew {
-			return true, time.Time{}
-		}
-		added := taint.TimeAdded.Time
-		if added.IsZero() {
-			// The hub manager is about to write the time.
-			added = now
-		}
-		until := added.Add(fleet.TolerationPeriod(*t.TolerationSeconds))
-		if now.Before(until) && until.After(last) {
-			last = until
-		}
-	}
-	return !last.IsZero(), last
-}
-
-// covers reports whether a toleration matches a taint; an empty key matches all keys, an empty effect all effects.
-func covers(t clusterv1beta1.Toleration, taint clusterv1.Taint) bool {
-	if t.Effect != "" && t.Effect != taint.Effect {
-		return false
-	}
-	if t.Key != "" && t.Key != taint.Key {
-		return false
-	}
-	return t.Operator == clusterv1beta1.TolerationOpExists || t.Value == taint.Value
 }

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/apierror"
 )
 
 const (
@@ -152,7 +154,7 @@ func (c *Checker) probe(ctx context.Context, namespace, name string) string {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	err := c.Client.SubResource("token").Create(ctx, account, &authenticationv1.TokenRequest{}, client.DryRunAll)
 	switch {
-	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), probed):
+	case apierror.ByPolicy(err, probed):
 		return ""
 	case err == nil:
 		return "the API server does not ask ValidatingAdmissionPolicy " + probed + " yet: it allowed the dry run of a " +

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -71,6 +72,19 @@ func Namespace(fallback string) string {
 		return strings.TrimSpace(string(data))
 	}
 	return fallback
+}
+
+// Identity returns the name of this process for its Leases. A pod that knows its name keeps it when its container is
+// restarted: the process before it is dead, so its Leases need not expire.
+func Identity() (string, error) {
+	if pod := os.Getenv("POD_NAME"); pod != "" { //nolint:forbidigo // read once, for a composition root
+		return pod, nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("looking up the host name: %w", err)
+	}
+	return host + "_" + string(uuid.NewUUID()), nil
 }
 
 // WithLogger returns a context with a logger: the one that ctx has, or a new one that writes one line of key=value

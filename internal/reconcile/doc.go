@@ -6,7 +6,6 @@
 //   - PatchStatus and PatchMain write the difference between two copies of an object, once, guarded by UID and
 //     resourceVersion, and not at all when nothing differs.
 //   - SetCondition merges a condition and moves its transition time only when the status flips.
-//   - Fraction spreads a fleet in time by a hash of names; it is the same in every pass and after a restart.
 //   - SetupAll adds reconcilers to a running manager; Options are the options that all controllers share.
 //   - Gate is a mutex for those who ask a cache or an API server meanwhile.
 //   - Turns leave workers to short passes, where some are long.

@@ -202,3 +202,9 @@ const (
 var cutsItself = []string{
 	"agent/work/status", // By what a text takes in JSON.
 }
+
+// readsErrors are the packages that read the texts of errors.
+var readsErrors = []string{
+	"internal/apierror",
+	"agent/hubconn", // net/http has no type for the errors of HTTP/2.
+}

@@ -163,15 +163,25 @@ func (s source) checkOneOfEach() []string {
 					complain(node, "a text is shortened by message.Cut")
 				}
 			case *ast.CallExpr:
-				if name, ok := node.Fun.(*ast.Ident); ok && name.Name == "min" && s.path != "internal/pause" &&
-					slices.ContainsFunc(node.Args, isDoubled) {
+				name, ok := node.Fun.(*ast.Ident)
+				switch {
+				case ok && name.Name == "min" && s.path != "internal/pause" && slices.ContainsFunc(node.Args, isDoubled):
 					complain(node, "a pause that grows is pause.Growing")
+				case methodName(node.Fun) == "Contains" && len(node.Args) > 0 && isErrorText(node.Args[0]) &&
+					!slices.Contains(readsErrors, s.path):
+					complain(node, "what the text of an error says is asked in internal/apierror")
 				}
 			}
 			return true
 		})
 	}
 	return found
+}
+
+// isErrorText reports whether an expression is the text of an error.
+func isErrorText(e ast.Expr) bool {
+	call, ok := e.(*ast.CallExpr)
+	return ok && len(call.Args) == 0 && methodName(call.Fun) == "Error"
 }
 
 // isDoubled reports whether an expression is twice another one.
@@ -270,6 +280,14 @@ func exprName(e ast.Expr) string {
 	return ""
 }
 
+// methodName returns the name after the last dot of an expression.
+func methodName(e ast.Expr) string {
+	if selector, ok := e.(*ast.SelectorExpr); ok {
+		return selector.Sel.Name
+	}
+	return ""
+}
+
 // Each piece of source breaks one rule about source, so that a check that stopped working would be seen.
 func TestTheChecksOfSourceReportWhatBreaksThem(t *testing.T) {
 	const story = "// Package x is a story.\n"
@@ -307,6 +325,8 @@ func TestTheChecksOfSourceReportWhatBreaksThem(t *testing.T) {
 		"a list of its own": {"agent/x", "a.go", "package x\nconst a = `%s and %d more`", source.checkOneOfEach, "message.List"},
 		"a cut of its own": {"agent/x", "a.go", `package x
 const a = " ..."`, source.checkOneOfEach, "message.Cut"},
+		"the text of an error": {"agent/x", "a.go", "package x\nvar a = strings.Contains(err.Error(), `b`)",
+			source.checkOneOfEach, "internal/apierror"},
 		"a list of the kit":    {"internal/message", "a.go", "package x\nconst a = `%s and %d more`", source.checkOneOfEach, ""},
 		"a requeue":            {"agent/x", "a.go", "package x\nvar a = r{Requeue: true}", source.checkCalls, "Requeue"},
 		"a requeue of the kit": {"internal/reconcile", "a.go", "package x\nvar a = r{Requeue: true}", source.checkCalls, ""},

@@ -11,6 +11,7 @@ import (
 	"github.com/spokelet/spokelet/agent/work/executor"
 	"github.com/spokelet/spokelet/agent/work/spoke"
 	"github.com/spokelet/spokelet/agent/work/watch"
+	"github.com/spokelet/spokelet/internal/apierror"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -45,7 +46,7 @@ func (r *run) send(request func(spoke.Client) (*unstructured.Unstructured, error
 	if r.trial != nil {
 		_, err := request(*r.trial)
 		switch {
-		case executor.CannotImpersonate(err):
+		case apierror.CannotImpersonate(err):
 			return nil, fmt.Errorf("trying the write as %s: %w", r.session.User(), err)
 		case apierrors.IsForbidden(err):
 			refused := r.session.DenyWrite(*r.step.Question)

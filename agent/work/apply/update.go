@@ -13,6 +13,7 @@ import (
 	"github.com/spokelet/spokelet/agent/work/apply/merge"
 	"github.com/spokelet/spokelet/agent/work/inventory"
 	"github.com/spokelet/spokelet/agent/work/manifest"
+	"github.com/spokelet/spokelet/internal/apierror"
 )
 
 // forCreate readies the desired object for its creation.
@@ -78,7 +79,7 @@ func (r *run) completed(live *unstructured.Unstructured) bool {
 // a claim, the manifest is in force already and only the metadata is written.
 func (r *run) afterRefusal(ctx context.Context, live, desired *unstructured.Unstructured, refusal error,
 ) (*unstructured.Unstructured, error) {
-	if merge.Recreatable(r.step.Manifest.GVK.GroupKind()) && merge.Immutable(refusal) {
+	if merge.Recreatable(r.step.Manifest.GVK.GroupKind()) && apierror.ImmutableField(refusal) {
 		return r.recreate(ctx, live, desired)
 	}
 	refusal = fmt.Errorf("updating %s: %w", r.id(), refusal)

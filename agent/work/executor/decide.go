@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spokelet/spokelet/agent/work/manifest"
+	"github.com/spokelet/spokelet/internal/pause"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -127,7 +128,7 @@ func (d *Decision) again(watched bool, o manifest.ID) time.Time {
 	case d.Err != nil || d.ReadErr != nil:
 		late = d.reviewed.Add(deniedRetry)
 	case !watched:
-		late = d.reviewed.Add(reconcile.Spread(allowedTTL, allowedSpread, o.String()))
+		late = d.reviewed.Add(pause.Spread(allowedTTL, allowedSpread, o.String()))
 	}
 	return reconcile.Earliest(soon, late)
 }

@@ -2,14 +2,11 @@ package executor
 
 import (
 	"encoding/json"
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/agent/work/manifest"
@@ -145,13 +142,4 @@ func TestTheRoleThatAManifestBinds(t *testing.T) {
 			assert.Equal(t, c.role, role)
 		})
 	}
-}
-
-func TestATrialThatTheAgentMayNotMakeSaysNothingAboutTheExecutor(t *testing.T) {
-	accounts := schema.GroupResource{Resource: "serviceaccounts"}
-	forbidden := func(why string) error { return apierrors.NewForbidden(accounts, "deployer", errors.New(why)) }
-	assert.True(t, CannotImpersonate(forbidden(`User "agent" cannot impersonate resource "serviceaccounts" in API group ""`)))
-	assert.False(t, CannotImpersonate(forbidden(`User "deployer" cannot create resource "roles"`)))
-	assert.False(t, CannotImpersonate(errors.New("cannot impersonate resource")))
-	assert.False(t, CannotImpersonate(nil))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -15,6 +14,7 @@ import (
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 
 	"github.com/spokelet/spokelet/agent/work/spoke"
+	"github.com/spokelet/spokelet/internal/apierror"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -79,7 +79,7 @@ func tryCreate(ctx context.Context, client spoke.Client, who ServiceAccount, q Q
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):
 		return "", nil
-	case CannotImpersonate(err):
+	case apierror.CannotImpersonate(err):
 		return "", fmt.Errorf("trying as the executor whether it may make %s: %w", q.Object, err)
 	case apierrors.IsForbidden(err):
 		return fmt.Sprintf("%s may not hand out rights that it does not have", who), nil
@@ -88,12 +88,6 @@ func tryCreate(ctx context.Context, client spoke.Client, who ServiceAccount, q Q
 		return fmt.Sprintf("%s may not bind %s, which does not exist, without the right to bind it", who, role), nil
 	}
 	return "", fmt.Errorf("trying whether the executor may make %s: %w", q.Object, err)
-}
-
-// CannotImpersonate reports whether a trial was refused because the agent may not act as the executor, which says
-// nothing about the executor.
-func CannotImpersonate(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot impersonate resource")
 }
 
 // roleMissing reports whether a new binding was refused because its role does not exist: the API server then cannot

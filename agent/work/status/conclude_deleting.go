@@ -2,14 +2,13 @@ package status
 
 import (
 	"errors"
-	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/agent/work/manifest"
+	"github.com/spokelet/spokelet/internal/apierror"
 	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -50,7 +49,7 @@ func NotRecorded(err error) (applied *metav1.Condition, permanent bool) {
 	case errors.As(err, &wrong):
 		applied.Message = failedText + ": " + wrong.Message
 		return applied, true
-	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot "):
+	case apierror.LacksRight(err):
 		applied.Message = failedText + listing + err.Error() + "; grant the agent get, list, watch, create, update, patch " +
 			"and delete of appliedmanifestworks on the managed cluster"
 	case reconcile.KindGone(err), meta.IsNoMatchError(err):

@@ -12,7 +12,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/agent/work/manifest"
-	"github.com/spokelet/spokelet/internal/reconcile"
+	"github.com/spokelet/spokelet/internal/pause"
 )
 
 // State is everything that this process knows of one object for one owner. A State is never changed once it is in the
@@ -213,7 +213,7 @@ const (
 
 // RecheckAt is when an object that cannot be watched is read again.
 func (s *State) RecheckAt(id manifest.ID) time.Time {
-	return s.Requested.Add(reconcile.Spread(RecheckPause, recheckSpread, id.String()))
+	return s.Requested.Add(pause.Spread(RecheckPause, recheckSpread, id.String()))
 }
 
 // RetryAt is when a manifest that failed for good is tried again without an event; zero when it did not fail. Some

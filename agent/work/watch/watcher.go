@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/agent/work/manifest"
+	"github.com/spokelet/spokelet/internal/pause"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	kit "github.com/spokelet/spokelet/internal/watch"
 )
@@ -85,7 +86,7 @@ func (w *Watcher) watchOf(one scope) *kit.Watch[*metav1.PartialObjectMetadata] {
 	resource := w.client.Resource(one.Resource).Namespace(one.Namespace)
 	return &kit.Watch[*metav1.PartialObjectMetadata]{
 		Name: "agent.work", Description: one.String(), Source: kit.From(w.client, resource.List, resource.Watch),
-		Handler: &handler{store: w.store, key: one.Key}, Relist: reconcile.Spread(w.relist, relistSpread, one.String()),
+		Handler: &handler{store: w.store, key: one.Key}, Relist: pause.Spread(w.relist, relistSpread, one.String()),
 		Refused: kit.Refused, Advice: refusedAdvice,
 		Ended: func(err error) {
 			if reconcile.KindGone(err) {

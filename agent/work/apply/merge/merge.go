@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 
 	"github.com/openshift/library-go/pkg/operator/resource/resourcemerge"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -319,9 +318,4 @@ func eachWebhook(object *unstructured.Unstructured, visit func(name string, clie
 			visit(name, client)
 		}
 	}
-}
-
-// Immutable reports whether an API error means that a field cannot be changed in place.
-func Immutable(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "field is immutable")
 }
