@@ -42,7 +42,7 @@ TEST_COUNT := $(if $(KUBE_VERSION)$(KUBE_VERSION_MANAGED),-count 1)
 # Further flags for go test, such as TEST_FLAGS='-run Kill -v'.
 TEST_FLAGS ?=
 # Packages to test. Those that take longest come first, so that none of them runs alone at the end.
-LONGEST := lies conversion soak fleet work benchmark crash hubcrash stories cluster hubcluster rights moving join storm credentials authors
+LONGEST := lies conversion soak fleet work benchmark crash hubcrash scenarios cluster hubcluster rights migration join storm credentials authors
 # Without packages on the command line there is also fuzzing, and the tools and what ships as YAML are tested.
 TEST_TOOLS :=
 ifeq ($(origin TEST_PACKAGES),undefined)

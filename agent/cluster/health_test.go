@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/spokelet/spokelet/internal/roundtrip"
 )
 
 // apiServer answers each path with a status code and body and counts what it is asked.
@@ -154,7 +156,7 @@ func TestTheFailureDetectorKnowsASuspectRequest(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			failures := &FailureDetector{}
-			transport := failures.Wrap(roundTripper(func(*http.Request) (*http.Response, error) {
+			transport := failures.Wrap(roundtrip.Func(func(*http.Request) (*http.Response, error) {
 				return &http.Response{StatusCode: tc.code, Body: http.NoBody}, tc.err
 			}))
 			request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)

@@ -35,7 +35,7 @@ func Parts(seed uint64, runs int) []Part {
 		part("Soak: certificates of a minute, and a rollout every minute", "soak", "SOAK_FLAGS", s+" -duration 2m", 1),
 		part("Skew: an older version beside this one, an upgrade and the way back", "skew", "SKEW_FLAGS", "", 1),
 		part("Two bugs that were put back", "bugs", "BUGS_FLAGS",
-			"-only b03 -programs works,day -json bin/bugs-report.json", 1),
+			"-only b03 -programs works,day -json bin/bugs-report.json -write=", 1),
 		part("The agent", "bench-agent", "BENCH_FLAGS", "-works 50 -changes 50 -idle 10s", runs),
 		part("The hub manager", "bench-hub", "BENCH_HUB_FLAGS", "-size 100x1", runs),
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // said is the folder of the tests that read nothing but messages.
-const said = "test/integration/said"
+const said = "test/integration/messages"
 
 // named is a test in the last column of the table of messages.
 var named = regexp.MustCompile("`([a-z0-9/]+): (Test[A-Za-z0-9]+)`")

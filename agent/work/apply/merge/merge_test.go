@@ -2,7 +2,6 @@ package merge
 
 import (
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"testing"
 
@@ -294,10 +293,7 @@ func TestMergeMeta(t *testing.T) {
 	assert.Empty(t, ForCreate(desired, owner, false).GetOwnerReferences())
 }
 
-func TestImmutable(t *testing.T) {
-	assert.False(t, Immutable(nil))
-	assert.False(t, Immutable(errors.New("no")))
-	assert.True(t, Immutable(errors.New("spec.x: field is immutable")))
+func TestWhatNeedsRecreation(t *testing.T) {
 	assert.True(t, NeedsRecreation(fmt.Errorf("merging: %w", errRecreate)))
 	assert.False(t, NeedsRecreation(nil))
 }
