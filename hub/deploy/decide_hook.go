@@ -70,7 +70,8 @@ func decideHooks(f deletionFacts, h hookFacts) hookPlan {
 	case h.work != nil:
 		p = waitingHook(runningHook(h))
 	case h.unknown != "":
-		p = waitingHook("It is unknown whether a pre-delete hook has to run on " + h.describe() + ": " + message.Sentence(h.unknown))
+		p = waitingHook("It is unknown whether a pre-delete hook has to run on " + h.describe() + ": " +
+			message.Sentence(h.unknown))
 	case h.hopeless(f):
 		return skippedHook(fmt.Sprintf("A pre-delete hook cannot run on %s: cluster %s is being deleted, and the hub does "+
 			"not accept it.", h.describe(), f.cluster.Name))

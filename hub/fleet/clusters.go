@@ -31,8 +31,8 @@ func Unserved(
 	return err != nil, err
 }
 
-// Tolerated reports whether a toleration covers a taint that was added at an instant, and whether all of those end that do:
-// the last one of them until an instant.
+// Tolerated reports whether a toleration covers a taint that was added at an instant, and whether all of those end
+// that do: the last one of them until an instant.
 func Tolerated(
 	tolerations []clusterv1beta1.Toleration, taint clusterv1.Taint, added time.Time,
 ) (covered, end bool, until time.Time) {

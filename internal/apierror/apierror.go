@@ -16,8 +16,8 @@ func CannotImpersonate(err error) bool {
 // namespace that is being deleted refuses with the same code.
 func LacksRight(err error) bool { return apierrors.IsForbidden(err) && has(err, " cannot ") }
 
-// ByPolicy reports whether a ValidatingAdmissionPolicy refused a request, and with a text whether it is one whose name or
-// message has that text.
+// ByPolicy reports whether a ValidatingAdmissionPolicy refused a request, and with a text whether it is one whose
+// name or message has that text.
 func ByPolicy(err error, text string) bool {
 	return has(err, "ValidatingAdmissionPolicy") && has(err, text)
 }
