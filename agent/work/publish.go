@@ -124,9 +124,6 @@ func lightWork(work *workv1.ManifestWork) *workv1.ManifestWork {
 	}}
 }
 
-// wroteWork remembers the last write to the work.
-func (r *Reconciler) wroteWork(f *facts, work *workv1.ManifestWork) { r.noteWork(f.owner, work) }
-
 // noteWork remembers the last write to the work of an owner.
 func (r *Reconciler) noteWork(owner watch.Owner, work *workv1.ManifestWork) {
 	r.notes.change(owner, func(n *note) {

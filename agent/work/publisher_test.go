@@ -275,7 +275,7 @@ func TestNoStatusIsSentForAnOlderWorkThanTheHubHas(t *testing.T) {
 	f.work.ResourceVersion = "7" // as the cache has it, while the hub took a status
 	written := f.work.DeepCopy()
 	written.ResourceVersion = "9"
-	r.wroteWork(f, written)
+	r.noteWork(f.owner, written)
 	r.believe(f, r.notes.of(f.owner))
 	outcome := r.publishStatus(t.Context(), f, feedbackOf(1, metav1.ConditionTrue))
 	assert.Zero(t, sent, "the hub would refuse it")
@@ -324,7 +324,7 @@ func TestTheMetadataOfAWorkTellWhetherACacheIsLate(t *testing.T) {
 			r.hubMetas = metas
 			written := f.work.DeepCopy()
 			written.ResourceVersion = "9"
-			r.wroteWork(f, written)
+			r.noteWork(f.owner, written)
 			f.now = f.now.Add(publishTimeout + time.Second)
 			r.Clock = clocktesting.NewFakePassiveClock(f.now)
 			outcome := r.publishStatus(t.Context(), f, feedbackOf(1, metav1.ConditionTrue))

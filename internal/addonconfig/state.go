@@ -129,11 +129,6 @@ func (t Target) Rolled() []addonv1beta1.ConfigReference {
 	return rolled
 }
 
-// Reached reports whether the recorded references of an add-on are those of the target.
-func (t Target) Reached(addOn *addonv1beta1.ManagedClusterAddOn) bool {
-	return SameDesired(addOn.Status.ConfigReferences, t.References)
-}
-
 // Admitted reports whether an add-on needs no admission for the target: it already has all references that a rollout
 // controls, and no others.
 func (t Target) Admitted(addOn *addonv1beta1.ManagedClusterAddOn) bool {

@@ -77,15 +77,6 @@ func Request(namespace, name string) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
 }
 
-// Requests returns a request for each object.
-func Requests[T client.Object](objects []T) []ctrl.Request {
-	requests := make([]ctrl.Request, len(objects))
-	for i, object := range objects {
-		requests[i].NamespacedName = client.ObjectKeyFromObject(object)
-	}
-	return requests
-}
-
 // Pointers returns a pointer to each item of a list.
 func Pointers[T any](items []T) []*T {
 	all := make([]*T, len(items))

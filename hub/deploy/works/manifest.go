@@ -74,12 +74,8 @@ func withoutNulls(object map[string]any) map[string]any {
 	return object
 }
 
-// IsHook reports whether an object is a pre-delete hook: a Job or Pod with the mark, in its present or its former
+// isHook reports whether an object is a pre-delete hook: a Job or Pod with the mark, in its present or its former
 // spelling, as annotation or label.
-func IsHook(object *unstructured.Unstructured) bool {
-	return isHook(object.GetKind(), object.GetAnnotations(), object.GetLabels())
-}
-
 func isHook(kind string, annotations, labels map[string]string) bool {
 	if kind != "Job" && kind != "Pod" {
 		return false

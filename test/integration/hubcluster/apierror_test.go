@@ -31,7 +31,9 @@ func TestErrorsOfThisAPIServerAreToldApart(t *testing.T) {
 	require.NoError(t, err)
 	impersonating := rest.CopyConfig(cfg)
 	impersonating.Impersonate.UserName = "system:serviceaccount:default:default"
-	another, err := client.New(impersonating, client.Options{Scheme: plane.Client.Scheme()})
+	another, err := client.New(impersonating, client.Options{
+		Scheme: plane.Client.Scheme(), Mapper: plane.Client.RESTMapper(), // It may not even ask what is served.
+	})
 	require.NoError(t, err)
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "kube-apierror"}}
 
