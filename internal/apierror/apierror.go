@@ -9,7 +9,8 @@ import (
 // CannotImpersonate reports whether a request was refused because the client may not act as another user, which says
 // nothing about that user.
 func CannotImpersonate(err error) bool {
-	return apierrors.IsForbidden(err) && has(err, "cannot impersonate resource")
+	// Where impersonation is constrained, since Kubernetes 1.37, it is "cannot impersonate-on:serviceaccount:create".
+	return apierrors.IsForbidden(err) && has(err, " cannot impersonate")
 }
 
 // LacksRight reports whether RBAC refused a request: the client lacks a right. A quota, an admission policy or a

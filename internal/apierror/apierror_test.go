@@ -15,11 +15,13 @@ func TestErrorsThatOnlyLookAlikeAreToldApart(t *testing.T) {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "roles"}, "r", errors.New(text))
 	}
 	impersonates := forbidden(`User "agent" cannot impersonate resource "serviceaccounts" in API group ""`)
+	constrained := forbidden(`User "agent" cannot impersonate-on:serviceaccount:create resource "roles" in API group ""`)
 	lacks := forbidden(`User "deployer" cannot create resource "roles"`)
 	quota := forbidden("exceeded quota: q")
 	policy := forbidden("ValidatingAdmissionPolicy 'a.spokelet.io' with binding 'a' denied request: no")
 	for sentence, c := range map[string]struct{ have, want bool }{
 		"an impersonation that is refused":       {CannotImpersonate(impersonates), true},
+		"one that is constrained":                {CannotImpersonate(constrained), true},
 		"another right is no impersonation":      {CannotImpersonate(lacks), false},
 		"the text alone is no refusal":           {CannotImpersonate(errors.New("cannot impersonate resource")), false},
 		"no error is no impersonation":           {CannotImpersonate(nil), false},
