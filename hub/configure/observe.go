@@ -43,7 +43,10 @@ func (c *Configurer) observe(
 		if was.DesiredConfig != nil {
 			config.ConfigReferent = was.DesiredConfig.ConfigReferent
 		}
-		if is := f.states[config]; is.Hash != "" && is.Generation < was.LastObservedGeneration {
+		is := f.states[config]
+		// One of the name that is created again has a generation of its own, so another content counts, too.
+		other := was.DesiredConfig != nil && was.DesiredConfig.SpecHash != "" && was.DesiredConfig.SpecHash != is.Hash
+		if is.Hash != "" && (other || is.Generation < was.LastObservedGeneration) {
 			if err := c.Store.Confirm(ctx, config); err != nil {
 				return f, err
 			}

@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -60,7 +61,7 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) results {
 func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (bool, error) {
 	again := makesAgain(r.made.had(f.addOn), p)
 	back := f.configuration.Choice.Held != "" && (again || changesConfigs(p))
-	removes := takesObjects(p) || takesRoles(p)
+	removes := takesObjects(p) || takesRoles(p) || dropsGuards(f, p)
 	if again || back || removes {
 		live, err := r.AddOns.SameAddOn(ctx, r.Live, f.addOn)
 		if err != nil || live == nil || (again && live.DeletionTimestamp != nil) {
@@ -90,21 +91,57 @@ func (r *Reconciler) clustersChanged(ctx context.Context, f facts) (bool, error)
 	if err != nil || cluster == nil {
 		return err == nil, err
 	}
-	// The cache keeps a part of what an agent may report, so the same version counts as the same.
-	if cluster.ResourceVersion != f.cluster.ResourceVersion && clusterDiffers(f.cluster, cluster) {
+	if decidedDiffers(f.cluster, cluster) {
 		return true, nil
 	}
 	if hostName(f) == "" {
 		return false, nil
 	}
-	was := hostOf(f)
+	was, cached := hostOf(f), f.host
 	f.host, err = r.liveCluster(ctx, hostName(f))
-	return err == nil && hostOf(f) != was, err
+	return err == nil && (hostOf(f) != was || (cached != nil && f.host != nil && decidedDiffers(cached, f.host))), err
 }
 
-// takesRoles reports whether a plan deletes RoleBindings.
+// decidedDiffers reports whether two copies of a cluster differ in what people decide about it. What its agent reports,
+// it may report all the time.
+func decidedDiffers(before, after *clusterv1.ManagedCluster) bool {
+	return before.UID != after.UID || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+		before.Spec.HubAcceptsClient != after.Spec.HubAcceptsClient ||
+		annotationsDiffer(before, after, names.AnnotationImageRegistries, names.AnnotationHosts) ||
+		!maps.Equal(ofPeople(before.Labels), ofPeople(after.Labels))
+}
+
+// ofPeople returns the labels that no agent chooses and that do not follow the health of add-ons.
+func ofPeople(labels map[string]string) map[string]string {
+	all := maps.Clone(labels)
+	maps.DeleteFunc(all, func(key, _ string) bool {
+		return strings.HasPrefix(key, "feature.open-cluster-management.io/") ||
+			strings.HasPrefix(key, "agent.open-cluster-management.io/")
+	})
+	return all
+}
+
+// takesRoles reports whether a plan deletes a RoleBinding, has it bind another role, or takes a subject from it.
 func takesRoles(p plan) bool {
-	return slices.ContainsFunc(p.bindings, func(s bindingStep) bool { return s.Verb == reconcile.Delete })
+	return slices.ContainsFunc(p.bindings, func(s bindingStep) bool {
+		switch s.Verb {
+		case reconcile.Delete, reconcile.Replace:
+			return true
+		case reconcile.Patch:
+			return slices.ContainsFunc(s.Before.Subjects, func(had rbacv1.Subject) bool {
+				return !slices.Contains(s.After.Subjects, had)
+			})
+		default:
+			return false
+		}
+	})
+}
+
+// dropsGuards reports whether a plan takes a finalizer off an add-on, which keeps it until its hook has run.
+func dropsGuards(f facts, p plan) bool {
+	return p.finalizers != nil && slices.ContainsFunc(f.addOn.Finalizers, func(had string) bool {
+		return !slices.Contains(*p.finalizers, had)
+	})
 }
 
 // takesObjects reports whether a plan deletes a work, or leaves the works of a cluster without an object that they

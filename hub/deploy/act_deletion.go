@@ -3,12 +3,15 @@ package deploy
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -61,8 +64,17 @@ func (r *Reconciler) actOnDeletion(ctx context.Context, f deletionFacts, p delet
 // The cache of works may be ahead of it and show that those of the hooks are gone: they would run again, and nobody
 // would delete their works. Only we remove finalizers of ours, one pass after the other.
 func (r *Reconciler) deletionStale(ctx context.Context, f deletionFacts, p deletionPlan) (bool, error) {
-	creates := creates(p.works)
-	if !creates && !takesObjects(plan{works: p.works}) {
+	creates, takes := creates(p.works), takesObjects(plan{works: p.works})
+	if f.ours && (takes || len(p.drop) > 0) {
+		changed, err := r.placesChanged(ctx, f)
+		if changed {
+			err = reconcile.Behind(addonv1beta1.GroupName, "managedclusteraddons", f.addOn.Name)
+		}
+		if err != nil {
+			return true, err
+		}
+	}
+	if !creates && !takes {
 		return false, nil
 	}
 	live, err := r.AddOns.SameAddOn(ctx, r.Live, f.addOn)
@@ -71,6 +83,33 @@ func (r *Reconciler) deletionStale(ctx context.Context, f deletionFacts, p delet
 	}
 	recorded := live.GetAnnotations()[names.AnnotationHookAttempts] != f.addOn.Annotations[names.AnnotationHookAttempts]
 	return recorded || !slices.ContainsFunc(live.GetFinalizers(), isOCMFinalizer), nil
+}
+
+// placesChanged reports whether the cluster of an add-on that is being deleted, its namespace or a cluster that hosts it
+// is there otherwise than the cache has it: a hook is skipped where it could not run, and only the API server knows.
+func (r *Reconciler) placesChanged(ctx context.Context, f deletionFacts) (bool, error) {
+	clusters := map[string]*clusterv1.ManagedCluster{f.addOn.Namespace: f.cluster}
+	if name := hostName(f.facts); name != "" {
+		clusters[name] = f.host
+	}
+	maps.Copy(clusters, f.hosts)
+	for name, cached := range clusters {
+		live, err := r.liveCluster(ctx, name)
+		if err != nil {
+			return false, err
+		}
+		if (live == nil) != (cached == nil) || (live != nil && (live.UID != cached.UID ||
+			live.DeletionTimestamp.IsZero() != cached.DeletionTimestamp.IsZero() || isAccepted(live) != isAccepted(cached))) {
+			return true, nil
+		}
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+	if err := r.Live.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: f.addOn.Namespace}); err != nil {
+		return false, fmt.Errorf("reading namespace %s: %w", f.addOn.Namespace, err)
+	}
+	at := slices.IndexFunc(list.Items, func(n metav1.PartialObjectMetadata) bool { return n.Name == f.addOn.Namespace })
+	return (at < 0 || list.Items[at].DeletionTimestamp != nil) != f.namespaceDeleting, nil
 }
 
 // recordAttempts records on the add-on which attempts of hooks failed, so that a restart counts none twice, or that

@@ -27,7 +27,7 @@ func decide(f facts) plan {
 		p.bindings = keepFormer(f)
 	case f.registrationsErr != nil, f.refused != nil:
 	case p.pending != "":
-		p.bindings = keepFormer(f)
+		p.bindings = append(keepFormer(f), dropUnasked(f)...)
 	default:
 		p.bindings = planBindings(f, account(f, p.registrations))
 	}

@@ -98,6 +98,18 @@ func keepFormer(f facts) []bindingStep {
 	return steps
 }
 
+// dropUnasked deletes the RoleBindings of roles that the add-on does not ask for any more, whatever its agent waits for.
+func dropUnasked(f facts) []bindingStep {
+	asked := distinct(f.setup.Permissions)
+	var unasked []*rbacv1.RoleBinding
+	for _, binding := range f.bindings {
+		if ofCluster(binding, f) && !isWanted(asked, binding) {
+			unasked = append(unasked, binding)
+		}
+	}
+	return dropBindings(unasked)
+}
+
 // grant is a role to be bound.
 type grant struct {
 	addon.Permission

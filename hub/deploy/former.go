@@ -40,7 +40,20 @@ func isThere(addOn client.Object) bool {
 // dropFormer deletes the RoleBindings of an add-on for all clusters after the last of its agents got its own. Until
 // that succeeds, the passes are remembered: only this one is repeated.
 func (r *Reconciler) dropFormer(ctx context.Context, key types.NamespacedName, f facts) error {
-	if len(f.former) == 0 || !r.passed.note(key) {
+	if len(f.former) == 0 {
+		return nil
+	}
+	serves := func(c *clusterv1.ManagedCluster) bool { return isAccepted(c) && c.DeletionTimestamp.IsZero() }
+	if f.clusterKnown && !serves(f.cluster) {
+		live, err := r.liveCluster(ctx, key.Namespace)
+		if err != nil {
+			return err
+		}
+		if serves(live) { // Its agent has no binding of its own yet.
+			return reconcile.Behind(clusterv1.GroupName, "managedclusters", key.Namespace)
+		}
+	}
+	if !r.passed.note(key) {
 		return nil
 	}
 	return r.dropComplete(ctx, key, f.former)
@@ -141,8 +154,8 @@ func (r *Reconciler) keepUnread(ctx context.Context, key types.NamespacedName, f
 		return err
 	}
 	at := slices.IndexFunc(all, func(addOn client.Object) bool { return addOn.GetName() == key.Name })
-	if at < 0 || !isThere(all[at]) {
-		return nil
+	if at < 0 || !isThere(all[at]) || (all[at].GetDeletionTimestamp() != nil && !addonapi.HookRuns(all[at])) {
+		return nil // It has no roles: none is made that the next pass would end.
 	}
 	f.addOn = &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
 		Namespace: key.Namespace, Name: key.Name, UID: all[at].GetUID(), OwnerReferences: all[at].GetOwnerReferences(),

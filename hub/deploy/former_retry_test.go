@@ -37,6 +37,8 @@ func formerWorld(t *testing.T, funcs interceptor.Funcs, objects ...client.Object
 		WithIndex(&rbacv1.RoleBinding{}, addonapi.IndexSharedBinding, addonapi.SharedBindingKeys).
 		WithIndex(&workv1.ManifestWork{}, indexHosted, func(client.Object) []string { return nil }).
 		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, metav1.ObjectNameField, nameOf).
+		WithIndex(&clusterv1.ManagedCluster{}, metav1.ObjectNameField, nameOf).
+		WithIndex(&corev1.Namespace{}, metav1.ObjectNameField, nameOf).
 		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, addonapi.IndexName, func(o client.Object) []string {
 			return []string{o.GetName()}
 		}).Build()

@@ -70,6 +70,9 @@ func (r *Reconciler) deploy(ctx context.Context, request ctrl.Request, f facts) 
 		return reconcile.FromError(err).Settle(f.now)
 	}
 	r.verified.set(request.NamespacedName, p.verified)
+	if err = r.takeRoles(ctx, &p); err != nil {
+		return reconcile.FromError(err).Settle(f.now)
+	}
 	if f.addOn, err = r.recordAdmission(ctx, f, p); err != nil {
 		return reconcile.FromError(client.IgnoreNotFound(err)).Settle(f.now)
 	}
@@ -84,6 +87,24 @@ func (r *Reconciler) deploy(ctx context.Context, request ctrl.Request, f facts) 
 	after := conclude(f, p, done)
 	_, err = r.AddOns.PatchAddOnStatus(ctx, f.addOn, after)
 	return outcomeOf(f, p, done, err).And(reconcile.FromError(former)).Settle(f.now)
+}
+
+// takeRoles deletes the RoleBindings that the plan deletes, and takes these steps from it: before anything else is
+// written, because a status that the agent writes all the time must not keep them.
+func (r *Reconciler) takeRoles(ctx context.Context, p *plan) error {
+	var taken, others []bindingStep
+	for _, step := range p.bindings {
+		if step.Verb == reconcile.Delete {
+			taken = append(taken, step)
+		} else {
+			others = append(others, step)
+		}
+	}
+	if err := errors.Join(runAll(ctx, r.bindingWriter(), taken)...); err != nil {
+		return err
+	}
+	p.bindings = others
+	return nil
 }
 
 // reconcileDeletion handles an add-on that is being deleted. Without finalizers there is nothing to do: Kubernetes

@@ -42,6 +42,7 @@ type member struct {
 
 // saw takes over since when this process sees that the agent is not available: an agent writes the condition with its
 // own clock, which may be hours off. At first sight, when before is nil, that is what the condition says, at most now.
+// So is since when it makes progress.
 func (m *member) saw(before *member, now time.Time) *member {
 	switch {
 	case m.unhealthySince.IsZero():
@@ -49,6 +50,13 @@ func (m *member) saw(before *member, now time.Time) *member {
 		m.unhealthySince = before.unhealthySince
 	case before != nil && before.uid == m.uid, m.unhealthySince.After(now):
 		m.unhealthySince = now
+	}
+	if m.progressSince.After(now) { // Nobody but the hub manager should write that; where no policy says so, it ends.
+		m.progressSince = now
+		if before != nil && before.uid == m.uid && before.progress == m.progress &&
+			addonconfig.SameDesired(before.references, m.references) {
+			m.progressSince = before.progressSince
+		}
 	}
 	return m
 }
