@@ -85,8 +85,8 @@ func (r *Reconciler) deletionStale(ctx context.Context, f deletionFacts, p delet
 	return recorded || !slices.ContainsFunc(live.GetFinalizers(), isOCMFinalizer), nil
 }
 
-// placesChanged reports whether the cluster of an add-on that is being deleted, its namespace or a cluster that hosts it
-// is there otherwise than the cache has it: a hook is skipped where it could not run, and only the API server knows.
+// placesChanged reports whether the cluster of an add-on that is being deleted, its namespace or a cluster that hosts
+// it is there otherwise than the cache has it: a hook is skipped where it could not run, and only the API server knows.
 func (r *Reconciler) placesChanged(ctx context.Context, f deletionFacts) (bool, error) {
 	clusters := map[string]*clusterv1.ManagedCluster{f.addOn.Namespace: f.cluster}
 	if name := hostName(f.facts); name != "" {

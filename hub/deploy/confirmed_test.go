@@ -143,6 +143,7 @@ func TestTheDeletionOfAnEarlierAddOnTakesNoWorkOfTheNextOne(t *testing.T) {
 			WithIndex(&rbacv1.RoleBinding{}, addonapi.IndexSharedBinding, addonapi.SharedBindingKeys).
 			WithIndex(&workv1.ManifestWork{}, indexHosted, hostedKeys).
 			WithIndex(&clusterv1.ManagedCluster{}, metav1.ObjectNameField, nameOf).
+			WithIndex(&corev1.Namespace{}, metav1.ObjectNameField, nameOf).
 			Build()
 	}
 	cache, live := build(earlier), build(present)

@@ -98,7 +98,8 @@ func keepFormer(f facts) []bindingStep {
 	return steps
 }
 
-// dropUnasked deletes the RoleBindings of roles that the add-on does not ask for any more, whatever its agent waits for.
+// dropUnasked deletes the RoleBindings of roles that the add-on does not ask for any more, whatever its agent waits
+// for.
 func dropUnasked(f facts) []bindingStep {
 	asked := distinct(f.setup.Permissions)
 	var unasked []*rbacv1.RoleBinding

@@ -170,9 +170,6 @@ func TestNoRoleForAllClustersIsTakenByAClusterThatOnlyTheCacheHas(t *testing.T) 
 	}
 }
 
-// unsure is an agent whose author cannot say what it needs on c2.
-type unsure struct{ permitted }
-
 // The add-on on c1 is deleted in the foreground, and its works wait for an agent that is away. On c2 the add-on has no
 // good pass, so the binding for all clusters stays. Each write is an event that starts the next pass.
 func TestTheRoleOfAnAddOnThatGoesIsNotMadeAndDeletedInTurns(t *testing.T) {
@@ -283,9 +280,6 @@ func TestNoObjectIsDeletedByAnEarlierCopyOfItsHostingCluster(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, stale, "it loses %v, by a copy of its hosting cluster that the API server does not have any more", lost(planned.steps))
 }
-
-// byConfig is an agent with an object more where the configuration is "new".
-type byConfig struct{ permitted }
 
 // The add-on has nothing on its hosting cluster but a pre-delete hook. The hub manager starts with an API server that is
 // behind for clusters: the finalizer that keeps the add-on until the hook has run goes.

@@ -236,7 +236,7 @@ func paced(t *testing.T, addOn, label string) {
 	require.NoError(t, shared.plane.Apply(t.Context(), file))
 }
 
-// joins joins clusters and labels them.
+// joins lets clusters join, and labels them.
 func joins(t *testing.T, label string, clusters ...string) {
 	t.Helper()
 	for _, cluster := range clusters {

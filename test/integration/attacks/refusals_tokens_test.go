@@ -17,6 +17,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/internal/token"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 const (
@@ -56,9 +57,17 @@ func TestAnAgentCannotChooseWhatAnAddOnRunsWith(t *testing.T) {
 		"the agent, in the other version":  {agent1, changeStatus(beta, older), policyReferences},
 		"the agent, by removing it":        {agent1, changeStatus(alpha, `{"status":{"configReferences":null}}`), policyReferences},
 	})
-	heard := changeStatus(alpha, `{"status":{"conditions":[{"type":"Heard","status":"True","reason":"Heard","message":"",`+
-		`"lastTransitionTime":"2026-11-20T12:00:00Z"}]}}`)
-	require.NoError(t, heard(t.Context(), client.NewDryRunClient(shared.clients[agent1])))
+	agent := client.NewDryRunClient(shared.clients[agent1])
+	suite.Eventually(t, func() error { // The hub manager may write in between.
+		own := &addonv1alpha1.ManagedClusterAddOn{}
+		if err := agent.Get(t.Context(), client.ObjectKeyFromObject(alpha), own); err != nil {
+			return err
+		}
+		own.Status.Conditions = append(own.Status.Conditions, metav1.Condition{
+			Type: "Heard", Status: metav1.ConditionTrue, Reason: "Heard", LastTransitionTime: metav1.Now(),
+		})
+		return agent.Status().Update(t.Context(), own)
+	})
 	require.NoError(t, changeStatus(alpha, older)(t.Context(), client.NewDryRunClient(shared.admin)))
 }
 
