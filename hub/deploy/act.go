@@ -105,8 +105,7 @@ func (r *Reconciler) clustersChanged(ctx context.Context, f facts) (bool, error)
 // decidedDiffers reports whether two copies of a cluster differ in what people decide about it. What its agent reports,
 // it may report all the time.
 func decidedDiffers(before, after *clusterv1.ManagedCluster) bool {
-	return before.UID != after.UID || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
-		before.Spec.HubAcceptsClient != after.Spec.HubAcceptsClient ||
+	return !sameStanding(before, after) ||
 		annotationsDiffer(before, after, names.AnnotationImageRegistries, names.AnnotationHosts) ||
 		!maps.Equal(ofPeople(before.Labels), ofPeople(after.Labels))
 }

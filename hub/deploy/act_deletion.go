@@ -66,12 +66,8 @@ func (r *Reconciler) actOnDeletion(ctx context.Context, f deletionFacts, p delet
 func (r *Reconciler) deletionStale(ctx context.Context, f deletionFacts, p deletionPlan) (bool, error) {
 	creates, takes := creates(p.works), takesObjects(plan{works: p.works})
 	if f.ours && (takes || len(p.drop) > 0) {
-		changed, err := r.placesChanged(ctx, f)
-		if changed {
-			err = reconcile.Behind(addonv1beta1.GroupName, "managedclusteraddons", f.addOn.Name)
-		}
-		if err != nil {
-			return true, err
+		if err := r.confirmPlaces(ctx, f); err != nil {
+			return false, err
 		}
 	}
 	if !creates && !takes {
@@ -85,9 +81,9 @@ func (r *Reconciler) deletionStale(ctx context.Context, f deletionFacts, p delet
 	return recorded || !slices.ContainsFunc(live.GetFinalizers(), isOCMFinalizer), nil
 }
 
-// placesChanged reports whether the cluster of an add-on that is being deleted, its namespace or a cluster that hosts
-// it is there otherwise than the cache has it: a hook is skipped where it could not run, and only the API server knows.
-func (r *Reconciler) placesChanged(ctx context.Context, f deletionFacts) (bool, error) {
+// confirmPlaces returns an error if the cluster of an add-on that is being deleted, its namespace or a cluster that
+// hosts it is not as the cache has it: a hook is skipped where it could not run, and only the API server knows.
+func (r *Reconciler) confirmPlaces(ctx context.Context, f deletionFacts) error {
 	clusters := map[string]*clusterv1.ManagedCluster{f.addOn.Namespace: f.cluster}
 	if name := hostName(f.facts); name != "" {
 		clusters[name] = f.host
@@ -96,20 +92,22 @@ func (r *Reconciler) placesChanged(ctx context.Context, f deletionFacts) (bool, 
 	for name, cached := range clusters {
 		live, err := r.liveCluster(ctx, name)
 		if err != nil {
-			return false, err
+			return err
 		}
-		if (live == nil) != (cached == nil) || (live != nil && (live.UID != cached.UID ||
-			live.DeletionTimestamp.IsZero() != cached.DeletionTimestamp.IsZero() || isAccepted(live) != isAccepted(cached))) {
-			return true, nil
+		if !sameStanding(live, cached) {
+			return reconcile.Behind(clusterv1.GroupName, "managedclusters", name)
 		}
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
 	if err := r.Live.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: f.addOn.Namespace}); err != nil {
-		return false, fmt.Errorf("reading namespace %s: %w", f.addOn.Namespace, err)
+		return fmt.Errorf("reading namespace %s: %w", f.addOn.Namespace, err)
 	}
 	at := slices.IndexFunc(list.Items, func(n metav1.PartialObjectMetadata) bool { return n.Name == f.addOn.Namespace })
-	return (at < 0 || list.Items[at].DeletionTimestamp != nil) != f.namespaceDeleting, nil
+	if (at < 0 || list.Items[at].DeletionTimestamp != nil) != f.namespaceDeleting {
+		return reconcile.Behind("", "namespaces", f.addOn.Namespace)
+	}
+	return nil
 }
 
 // recordAttempts records on the add-on which attempts of hooks failed, so that a restart counts none twice, or that

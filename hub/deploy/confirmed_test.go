@@ -12,13 +12,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clocktesting "k8s.io/utils/clock/testing"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/deploy/works"
@@ -137,21 +137,10 @@ func TestTheDeletionOfAnEarlierAddOnTakesNoWorkOfTheNextOne(t *testing.T) {
 		return &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
 	}
 	build := func(addOn client.Object) client.Client {
-		return fake.NewClientBuilder().WithScheme(hubScheme(t)).WithObjects(addOn, work.DeepCopy(), cluster("c1"), cluster("host"), ownNamespace("c1")).
-			WithStatusSubresource(&addonv1alpha1.ManagedClusterAddOn{}).
-			WithIndex(&rbacv1.RoleBinding{}, addonapi.IndexBinding, addonapi.BindingKeys).
-			WithIndex(&rbacv1.RoleBinding{}, addonapi.IndexSharedBinding, addonapi.SharedBindingKeys).
-			WithIndex(&workv1.ManifestWork{}, indexHosted, hostedKeys).
-			WithIndex(&clusterv1.ManagedCluster{}, metav1.ObjectNameField, nameOf).
-			WithIndex(&corev1.Namespace{}, metav1.ObjectNameField, nameOf).
-			Build()
+		return cacheOrHub(t, interceptor.Funcs{}, addOn, work, cluster("c1"), cluster("host"), ownNamespace("c1"))
 	}
 	cache, live := build(earlier), build(present)
-	r := &Reconciler{
-		Client: cache, Bindings: cache, Live: live, AddOns: addonapi.Client{Client: cache},
-		Agents: failing{err: errors.New("not asked")}, Configurer: unconfigured{},
-		Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0)),
-	}
+	r := behindIn(cache, live, failing{err: errors.New("not asked")})
 	_, err := r.Reconcile(t.Context(), reconcile.Request("c1", "a")[0])
 	t.Log("pass:", err)
 	require.NoError(t, cache.Get(t.Context(), client.ObjectKeyFromObject(work), &workv1.ManifestWork{}),
@@ -174,19 +163,10 @@ func TestNoRoleIsTakenByWhatOnlyTheCacheSays(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			binding := roleBinding("shared", "c1", "a")
 			build := func(objects ...client.Object) client.Client {
-				return fake.NewClientBuilder().WithScheme(hubScheme(t)).WithObjects(objects...).
-					WithStatusSubresource(&addonv1alpha1.ManagedClusterAddOn{}).
-					WithObjects(binding.DeepCopy(), ownNamespace("c1")).
-					WithIndex(&rbacv1.RoleBinding{}, addonapi.IndexBinding, addonapi.BindingKeys).
-					WithIndex(&rbacv1.RoleBinding{}, addonapi.IndexSharedBinding, addonapi.SharedBindingKeys).
-					WithIndex(&workv1.ManifestWork{}, indexHosted, func(client.Object) []string { return nil }).
-					WithIndex(&clusterv1.ManagedCluster{}, metav1.ObjectNameField, nameOf).Build()
+				return cacheOrHub(t, interceptor.Funcs{}, append(objects, binding, ownNamespace("c1"))...)
 			}
 			cache, live := build(cached...), build(addOnAt("c1"), cluster(true))
-			r := &Reconciler{
-				Client: cache, Bindings: cache, Live: live, AddOns: addonapi.Client{Client: cache}, Agents: addon.Registry{},
-				Configurer: unconfigured{}, Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0)),
-			}
+			r := behindIn(cache, live, addon.Registry{})
 			_, _ = r.Reconcile(context.Background(), reconcile.Request("c1", "a")[0])
 			assert.NoError(t, cache.Get(t.Context(), client.ObjectKeyFromObject(binding), &rbacv1.RoleBinding{}),
 				"the agent of an add-on that the API server has, on a cluster that it accepts, lost its role")

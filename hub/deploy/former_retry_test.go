@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -29,23 +30,39 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-func formerWorld(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *Reconciler {
+// cacheOrHub is a hub, or the cache of one, with all indexes.
+func cacheOrHub(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) client.WithWatch {
 	t.Helper()
-	c := fake.NewClientBuilder().WithScheme(hubScheme(t)).WithObjects(objects...).WithInterceptorFuncs(funcs).
-		WithStatusSubresource(&addonv1alpha1.ManagedClusterAddOn{}).
+	scheme := hubScheme(t)
+	require.NoError(t, errors.Join(addonv1beta1.Install(scheme), appsv1.AddToScheme(scheme)))
+	b := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(funcs)
+	for _, o := range objects {
+		copied, is := o.DeepCopyObject().(client.Object)
+		require.True(t, is)
+		b = b.WithObjects(copied)
+	}
+	return b.WithStatusSubresource(&addonv1alpha1.ManagedClusterAddOn{}).
 		WithIndex(&rbacv1.RoleBinding{}, addonapi.IndexBinding, addonapi.BindingKeys).
 		WithIndex(&rbacv1.RoleBinding{}, addonapi.IndexSharedBinding, addonapi.SharedBindingKeys).
-		WithIndex(&workv1.ManifestWork{}, indexHosted, func(client.Object) []string { return nil }).
-		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, metav1.ObjectNameField, nameOf).
+		WithIndex(&workv1.ManifestWork{}, indexHosted, hostedKeys).
 		WithIndex(&clusterv1.ManagedCluster{}, metav1.ObjectNameField, nameOf).
 		WithIndex(&corev1.Namespace{}, metav1.ObjectNameField, nameOf).
-		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, addonapi.IndexName, func(o client.Object) []string {
-			return []string{o.GetName()}
-		}).Build()
+		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, metav1.ObjectNameField, nameOf).
+		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, addonapi.IndexName, nameOf).Build()
+}
+
+// behindIn is the reconciler of a hub whose cache may be behind.
+func behindIn(cache, live client.Client, agents addon.Lookup) *Reconciler {
 	return &Reconciler{
-		Client: c, Bindings: c, Live: c, AddOns: addonapi.Client{Client: c}, Agents: addon.Registry{},
+		Client: cache, Bindings: cache, Live: live, AddOns: addonapi.Client{Client: cache}, Agents: agents,
 		Configurer: unconfigured{}, Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0)),
 	}
+}
+
+func formerWorld(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *Reconciler {
+	t.Helper()
+	c := cacheOrHub(t, funcs, objects...)
+	return behindIn(c, c, addon.Registry{})
 }
 
 func addOnAt(cluster string) *addonv1alpha1.ManagedClusterAddOn {

@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"errors"
+	"slices"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -70,9 +71,7 @@ func (r *Reconciler) deploy(ctx context.Context, request ctrl.Request, f facts) 
 		return reconcile.FromError(err).Settle(f.now)
 	}
 	r.verified.set(request.NamespacedName, p.verified)
-	if err = r.takeRoles(ctx, &p); err != nil {
-		return reconcile.FromError(err).Settle(f.now)
-	}
+	p.bindings = r.takeRoles(ctx, p.bindings)
 	if f.addOn, err = r.recordAdmission(ctx, f, p); err != nil {
 		return reconcile.FromError(client.IgnoreNotFound(err)).Settle(f.now)
 	}
@@ -89,22 +88,13 @@ func (r *Reconciler) deploy(ctx context.Context, request ctrl.Request, f facts) 
 	return outcomeOf(f, p, done, err).And(reconcile.FromError(former)).Settle(f.now)
 }
 
-// takeRoles deletes the RoleBindings that the plan deletes, and takes these steps from it: before anything else is
-// written, because a status that the agent writes all the time must not keep them.
-func (r *Reconciler) takeRoles(ctx context.Context, p *plan) error {
-	var taken, others []bindingStep
-	for _, step := range p.bindings {
-		if step.Verb == reconcile.Delete {
-			taken = append(taken, step)
-		} else {
-			others = append(others, step)
-		}
-	}
-	if err := errors.Join(runAll(ctx, r.bindingWriter(), taken)...); err != nil {
-		return err
-	}
-	p.bindings = others
-	return nil
+// takeRoles deletes the RoleBindings that a plan deletes, before anything else is written: a status that the agent
+// writes all the time must not keep them. It returns the steps that are left; one that failed is taken again, and
+// reported, with them.
+func (r *Reconciler) takeRoles(ctx context.Context, steps []bindingStep) []bindingStep {
+	return slices.DeleteFunc(slices.Clone(steps), func(s bindingStep) bool {
+		return s.Verb == reconcile.Delete && runAll(ctx, r.bindingWriter(), []bindingStep{s})[0] == nil
+	})
 }
 
 // reconcileDeletion handles an add-on that is being deleted. Without finalizers there is nothing to do: Kubernetes

@@ -5,21 +5,17 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clocktesting "k8s.io/utils/clock/testing"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/spokelet/spokelet/csr"
@@ -28,34 +24,6 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
-
-// cacheOrHub is a hub, or the cache of one, with all indexes.
-func cacheOrHub(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) client.WithWatch {
-	t.Helper()
-	scheme := hubScheme(t)
-	require.NoError(t, errors.Join(addonv1beta1.Install(scheme), appsv1.AddToScheme(scheme)))
-	b := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(funcs)
-	for _, o := range objects {
-		copied, is := o.DeepCopyObject().(client.Object)
-		require.True(t, is)
-		b = b.WithObjects(copied)
-	}
-	return b.WithStatusSubresource(&addonv1alpha1.ManagedClusterAddOn{}).
-		WithIndex(&rbacv1.RoleBinding{}, addonapi.IndexBinding, addonapi.BindingKeys).
-		WithIndex(&rbacv1.RoleBinding{}, addonapi.IndexSharedBinding, addonapi.SharedBindingKeys).
-		WithIndex(&workv1.ManifestWork{}, indexHosted, hostedKeys).
-		WithIndex(&clusterv1.ManagedCluster{}, metav1.ObjectNameField, nameOf).
-		WithIndex(&corev1.Namespace{}, metav1.ObjectNameField, nameOf).
-		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, metav1.ObjectNameField, nameOf).
-		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, addonapi.IndexName, nameOf).Build()
-}
-
-func behindIn(cache, live client.Client, agents addon.Lookup) *Reconciler {
-	return &Reconciler{
-		Client: cache, Bindings: cache, Live: live, AddOns: addonapi.Client{Client: cache}, Agents: agents,
-		Configurer: unconfigured{}, Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0)),
-	}
-}
 
 func clusterThatIs(name string, accepted bool) *clusterv1.ManagedCluster {
 	return &clusterv1.ManagedCluster{
@@ -303,4 +271,25 @@ func TestNoFinalizerOfALivingAddOnGoesByWhatOnlyTheCacheSays(t *testing.T) {
 		assert.True(t, stale, "the finalizer goes, and only %v stay, by a cache that lacks the hosting cluster: who deletes the "+
 			"add-on now deletes it without its hook", *p.finalizers)
 	}
+}
+
+// A policy of the administrator refuses the deletion of a role that nobody asks for any more: the author of the add-on is
+// told, and the rest of the pass is done.
+func TestARoleThatCannotBeTakenIsTold(t *testing.T) {
+	unasked := roleBinding("shared", "c1", "a")
+	unasked.Name, unasked.RoleRef.Name = "unasked", "other"
+	hub := cacheOrHub(t, interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if o.GetName() == "unasked" {
+				return errors.New("a policy refuses it")
+			}
+			return c.Delete(ctx, o, opts...)
+		},
+	}, addOnAt("c1"), ownNamespace("c1"), clusterThatIs("c1", true), unasked)
+	_, _ = behindIn(hub, hub, only{}).Reconcile(t.Context(), reconcile.Request("c1", "a")[0])
+	after := &addonv1alpha1.ManagedClusterAddOn{}
+	require.NoError(t, hub.Get(t.Context(), client.ObjectKeyFromObject(addOnAt("c1")), after))
+	said := meta.FindStatusCondition(after.Status.Conditions, addonv1beta1.ManagedClusterAddOnRegistrationApplied)
+	require.NotNil(t, said)
+	assert.Contains(t, said.Message, "a policy refuses it")
 }

@@ -220,11 +220,18 @@ func clusterChange() predicate.Predicate {
 
 // clusterDiffers reports whether two copies of a cluster differ in what affects rendering or the health of add-ons.
 func clusterDiffers(before, after *clusterv1.ManagedCluster) bool {
-	return before.UID != after.UID ||
+	return !sameStanding(before, after) ||
 		annotationsDiffer(before, after, names.AnnotationImageRegistries, names.AnnotationHosts) ||
-		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
-		before.Spec.HubAcceptsClient != after.Spec.HubAcceptsClient ||
 		!maps.Equal(statuses(before), statuses(after)) || !addon.SameFacts(before, after)
+}
+
+// sameStanding reports whether two copies of a cluster, nil where there is none, are of one cluster, which is accepted
+// and being deleted in both or in none.
+func sameStanding(a, b *clusterv1.ManagedCluster) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.UID == b.UID && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) && isAccepted(a) == isAccepted(b)
 }
 
 // annotationsDiffer reports whether one of these annotations of a cluster differs.

@@ -86,7 +86,7 @@ func (f files) reach(from string, seen map[string]bool) {
 	}
 }
 
-func TestFilesOfAPackageAreNoKnot(t *testing.T) {
+func TestFilesOfAPackageAreNotAKnot(t *testing.T) {
 	loaded, err := packages.Load(&packages.Config{
 		Context: t.Context(), Dir: "../..",
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |
