@@ -3,6 +3,7 @@ package configure
 import (
 	"context"
 	"errors"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -33,6 +34,8 @@ type Configurer struct {
 
 	// awaiting is remembered as soon as Placements are watched; nil before.
 	awaiting *awaiting
+	// confirmed is the last version of each ClusterManagementAddOn, by its name, that the API server had when asked.
+	confirmed sync.Map
 	// uses are remembered as soon as changes of add-ons are noted; nil before.
 	uses *uses
 }

@@ -1,15 +1,21 @@
 package configure
 
 import (
+	"cmp"
 	"context"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/hub/fleet"
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // observe reads the facts about one add-on, which awaits the placements that are in doubt or is only read.
@@ -52,12 +58,46 @@ func (c *Configurer) observe(
 			}
 		}
 	}
+	if !f.target().Admitted(addOn) {
+		if err := c.confirm(ctx, cma); err != nil {
+			return f, err
+		}
+	}
 	f.planned = c.planned(f)
 	f.admission = Admission{Granted: true}
 	if f.planned {
 		f.admission = c.Admission(f.addOn, f.target().Rolled())
 	}
 	return f, nil
+}
+
+// confirm returns an error, which is a lost race, if a ClusterManagementAddOn is not the one that the API server has: a
+// cache that is behind would put add-ons back to what an earlier one named. Each version is asked for once.
+func (c *Configurer) confirm(ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn) error {
+	type version struct {
+		uid        types.UID
+		generation int64
+	}
+	cached := version{cma.UID, cma.Generation}
+	if known, _ := c.confirmed.Load(cma.Name); c.Store.Live == nil || known == cached {
+		return nil
+	}
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(schema.GroupVersionKind{
+		Group: addonv1beta1.GroupName, Version: string(cmp.Or(c.AddOns.Wire, addonapi.WireAlpha)),
+		Kind: "ClusterManagementAddOn",
+	})
+	live, err := reconcile.Get(ctx, c.Store.Live, client.ObjectKeyFromObject(cma), live)
+	switch {
+	case apierrors.IsForbidden(err): // The rights of an earlier version do not let us ask.
+		return nil
+	case err != nil:
+		return err
+	case live == nil || !fleet.SameSpec(live, cma):
+		return reconcile.Behind(addonv1beta1.GroupName, "clustermanagementaddons", cma.Name)
+	}
+	c.confirmed.Store(cma.Name, cached)
+	return nil
 }
 
 // planned reports whether a rollout decides about an add-on. One that no placement owns, or whose placement rolls out

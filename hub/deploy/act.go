@@ -18,6 +18,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/confighash"
+	"github.com/spokelet/spokelet/internal/hubprocess"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -182,8 +183,9 @@ func placedIn(work *workv1.ManifestWork, to map[placed]bool) {
 	}
 }
 
-// sameWishes reports whether two copies of an add-on ask for the same: what is rendered depends on both. The cache does
-// without the copy of it that kubectl keeps in an annotation.
+// sameWishes reports whether two copies of an add-on ask for the same, of which either may be from the cache: its
+// labels, annotations and spec are what is rendered. The cache does without labels beyond its bound, and without the
+// copy of the add-on that kubectl keeps in an annotation.
 func sameWishes(a, b *addonv1beta1.ManagedClusterAddOn) bool {
 	annotations := func(of *addonv1beta1.ManagedClusterAddOn) map[string]string {
 		all := maps.Clone(of.Annotations)
@@ -191,7 +193,7 @@ func sameWishes(a, b *addonv1beta1.ManagedClusterAddOn) bool {
 		return all
 	}
 	return a.Generation == b.Generation && a.DeletionTimestamp.IsZero() == b.DeletionTimestamp.IsZero() &&
-		maps.Equal(annotations(a), annotations(b))
+		maps.Equal(annotations(a), annotations(b)) && maps.Equal(hubprocess.Labels(a), hubprocess.Labels(b))
 }
 
 // changesConfigs reports whether a plan writes other configurations into works that are there.

@@ -134,11 +134,11 @@ func TestTheLastOfAllPassesIsNoticed(t *testing.T) {
 	key := func(cluster string) types.NamespacedName { return types.NamespacedName{Namespace: cluster, Name: "a"} }
 	all := []string{"c1", "c2", "c3"}
 	var p passed
-	require.True(t, p.note(key("c1")), "nobody counted yet")
+	require.True(t, p.note(key("c1"), false), "nobody counted yet")
 	assert.False(t, p.complete("a", all))
-	assert.False(t, p.note(key("c1")), "a second pass is no other cluster")
-	assert.False(t, p.note(key("c2")))
-	assert.True(t, p.note(key("c3")))
+	assert.False(t, p.note(key("c1"), false), "a second pass is no other cluster")
+	assert.False(t, p.note(key("c2"), false))
+	assert.True(t, p.note(key("c3"), false))
 	assert.True(t, p.complete("a", all))
 	assert.True(t, p.complete("a", all), "the deletion may have failed")
 	p.forget("a")

@@ -43,8 +43,8 @@ func (r *Reconciler) dropFormer(ctx context.Context, key types.NamespacedName, f
 	if len(f.former) == 0 {
 		return nil
 	}
-	serves := func(c *clusterv1.ManagedCluster) bool { return isAccepted(c) && c.DeletionTimestamp.IsZero() }
-	if f.clusterKnown && !serves(f.cluster) {
+	denied := f.clusterKnown && !serves(f.cluster)
+	if denied {
 		live, err := r.liveCluster(ctx, key.Namespace)
 		if err != nil {
 			return err
@@ -53,11 +53,14 @@ func (r *Reconciler) dropFormer(ctx context.Context, key types.NamespacedName, f
 			return reconcile.Behind(clusterv1.GroupName, "managedclusters", key.Namespace)
 		}
 	}
-	if !r.passed.note(key) {
+	if !r.passed.note(key, denied) {
 		return nil
 	}
 	return r.dropComplete(ctx, key, f.former)
 }
+
+// serves reports whether the agents of a cluster may have roles.
+func serves(c *clusterv1.ManagedCluster) bool { return isAccepted(c) && c.DeletionTimestamp.IsZero() }
 
 // leaveFormer is the pass of an add-on that is gone: it may be the one for which the others waited.
 func (r *Reconciler) leaveFormer(ctx context.Context, key types.NamespacedName) error {
@@ -71,25 +74,51 @@ func (r *Reconciler) leaveFormer(ctx context.Context, key types.NamespacedName) 
 	return r.dropComplete(ctx, key, former)
 }
 
-// dropComplete deletes the RoleBindings for all clusters if the add-on had a pass on each of them.
+// dropComplete deletes the RoleBindings for all clusters if the add-on had a pass on each of them. While that fails,
+// the pass of one cluster repeats it, with growing pauses, and not that of each.
 func (r *Reconciler) dropComplete(ctx context.Context, key types.NamespacedName, former []*rbacv1.RoleBinding) error {
+	now := r.Clock.Now()
+	if turn, failed := r.passed.turn(key, now); !turn {
+		return failed
+	}
+	done, err := r.tryDrop(ctx, key, former)
+	if err != nil {
+		return r.passed.fail(key, now, err)
+	}
+	if done {
+		r.passed.forget(key.Name)
+	}
+	return nil
+}
+
+// tryDrop deletes the RoleBindings for all clusters, and reports whether it did, if the add-on had a pass on each of
+// them by what the cache and the API server say.
+func (r *Reconciler) tryDrop(
+	ctx context.Context, key types.NamespacedName, former []*rbacv1.RoleBinding,
+) (done bool, err error) {
 	// One that cannot be decoded is there as well.
 	all, err := r.AddOns.ListWatched(ctx, client.MatchingFields{addonapi.IndexName: key.Name}, decode.Metadata)
 	if err != nil || !r.passed.complete(key.Name, livingClusters(all)) {
-		return err
+		return false, err
 	}
 	// The cache may lack the add-on on a cluster whose agent has nothing else yet.
 	if all, err = r.liveAddOns(ctx, key.Name); err != nil || !r.passed.complete(key.Name, livingClusters(all)) {
-		return err
+		return false, err
+	}
+	for _, cluster := range r.passed.denied(key.Name) {
+		live, err := r.liveCluster(ctx, cluster)
+		if err != nil {
+			return false, err
+		}
+		if serves(live) { // It was accepted again since its pass. The next one gives its agent a binding.
+			r.passed.leave(types.NamespacedName{Namespace: cluster, Name: key.Name})
+			return false, nil
+		}
 	}
 	former = slices.DeleteFunc(slices.Clone(former), func(binding *rbacv1.RoleBinding) bool {
 		return binding.Namespace == key.Namespace // It became that of this cluster.
 	})
-	if err := errors.Join(runAll(ctx, r.bindingWriter(), dropBindings(former))...); err != nil {
-		return err
-	}
-	r.passed.forget(key.Name)
-	return nil
+	return true, errors.Join(runAll(ctx, r.bindingWriter(), dropBindings(former))...)
 }
 
 // liveAddOns lists the metadata of an add-on on all clusters from the API server.

@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -69,24 +70,88 @@ func addOnAt(cluster string) *addonv1alpha1.ManagedClusterAddOn {
 	return &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "a", UID: "mca"}}
 }
 
-// The API server refuses the deletion once. Nothing but the queue starts another pass.
+// The API server refuses the deletion for a while, as a policy of others may. Nothing but the queue starts another pass.
+//
+// Shows: hub/shared-roles-retried
 func TestTheBindingOfAllClustersGoesAfterAFailureToo(t *testing.T) {
-	former, fails := roleBinding("shared", "", "a"), 1
+	former, fails, lists := roleBinding("shared", "", "a"), true, 0
+	clusters := []client.Object{former}
+	for i := range 20 {
+		clusters = append(clusters, addOnAt(fmt.Sprintf("c%d", i)))
+	}
 	r := formerWorld(t, interceptor.Funcs{
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			if fails--; fails >= 0 {
-				return errors.New("the hub is down")
+			if fails {
+				return errors.New("the policy of others refuses it")
 			}
 			return c.Delete(ctx, o, opts...)
 		},
-	}, former, addOnAt("c1"), addOnAt("c2"), addOnAt("c3"))
-	var f facts
-	f.former = []*rbacv1.RoleBinding{former}
-	for _, cluster := range []string{"c1", "c2", "c3", "c3", "c3", "c3"} { // the last one is repeated
-		_ = r.dropFormer(t.Context(), types.NamespacedName{Namespace: cluster, Name: "a"}, f)
+		List: func(ctx context.Context, c client.WithWatch, to client.ObjectList, opts ...client.ListOption) error {
+			if _, pages := to.(*metav1.PartialObjectMetadataList); pages {
+				lists++
+			}
+			return c.List(ctx, to, opts...)
+		},
+	}, clusters...)
+	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	r.Clock = clock
+	f := facts{former: []*rbacv1.RoleBinding{former}}
+	pass := func(cluster string) error {
+		return r.dropFormer(t.Context(), types.NamespacedName{Namespace: cluster, Name: "a"}, f)
 	}
+	round := func() (failed []string) {
+		for i := range 20 {
+			if cluster := fmt.Sprintf("c%d", i); pass(cluster) != nil {
+				failed = append(failed, cluster)
+			}
+		}
+		return failed
+	}
+	assert.Equal(t, []string{"c19"}, round(), "the last one has seen all, and is repeated")
+	assert.Equal(t, 1, lists)
+	for range 10 {
+		assert.Equal(t, []string{"c19"}, round(), "its queue repeats it")
+	}
+	assert.Equal(t, 1, lists, "200 passes cost nothing")
+	clock.SetTime(clock.Now().Add(firstRetry))
+	require.Error(t, pass("c7"), "any pass may try it then")
+	assert.Equal(t, 2, lists)
+	require.NoError(t, pass("c19"))
+	clock.SetTime(clock.Now().Add(firstRetry))
+	require.Error(t, pass("c7"))
+	assert.Equal(t, 2, lists, "the pause grows")
+	fails = false
+	clock.SetTime(clock.Now().Add(firstRetry))
+	require.NoError(t, pass("c7"))
 	err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(former), &rbacv1.RoleBinding{})
 	assert.True(t, apierrors.IsNotFound(err), "the agents of denied clusters keep what it grants")
+}
+
+// The pass of c1 was that of a denied cluster. An administrator accepts it again, and its next pass has not come when
+// c2, the last one, has its own.
+//
+// Shows: hub/shared-roles-accepted-again
+func TestTheBindingOfAllClustersWaitsForAClusterThatIsAcceptedAgain(t *testing.T) {
+	former := roleBinding("shared", "", "a")
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
+	r := formerWorld(t, interceptor.Funcs{}, former, addOnAt("c1"), addOnAt("c2"), cluster)
+	pass := func(name string, cluster *clusterv1.ManagedCluster) {
+		t.Helper()
+		f := facts{former: []*rbacv1.RoleBinding{former}, cluster: cluster, clusterKnown: cluster != nil}
+		require.NoError(t, r.dropFormer(t.Context(), types.NamespacedName{Namespace: name, Name: "a"}, f))
+	}
+	there := func() error {
+		return r.Client.Get(t.Context(), client.ObjectKeyFromObject(former), &rbacv1.RoleBinding{})
+	}
+	pass("c1", cluster)
+	var live clusterv1.ManagedCluster
+	require.NoError(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(cluster), &live))
+	live.Spec.HubAcceptsClient = true
+	require.NoError(t, r.Client.Update(t.Context(), &live))
+	pass("c2", nil)
+	require.NoError(t, there(), "the agent of c1 has nothing else")
+	pass("c1", &live) // It has a binding of its own now.
+	assert.True(t, apierrors.IsNotFound(there()), "the agents of denied clusters keep what it grants")
 }
 
 // permitted is an agent with a credential of the hub and a role in a shared namespace.

@@ -54,7 +54,7 @@ func TestTheBindingOfAllClustersStaysWhileAnAddOnIsUnknown(t *testing.T) {
 						return list(to, slices.Contains(opts, client.ListOption(decode.LeaveOut)))
 					},
 				}).Build()
-			r := &Reconciler{Client: c, Bindings: c, Live: c, AddOns: addonapi.Client{Client: c}}
+			r := behindIn(c, c, nil)
 			var f facts
 			f.former = []*rbacv1.RoleBinding{former}
 			_ = r.dropFormer(t.Context(), types.NamespacedName{Namespace: "c1", Name: "a"}, f)

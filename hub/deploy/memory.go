@@ -3,6 +3,7 @@ package deploy
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/deploy/works"
+	"github.com/spokelet/spokelet/internal/pause"
 )
 
 // verified has, for each add-on whose works another version rendered, the records of works that this version renders
@@ -154,14 +156,22 @@ type passed struct {
 	of    map[string]*passes
 }
 
-// passes are those of one add-on; awaited is how many the last count asked for.
+// passes are those of one add-on.
 type passes struct {
+	// clusters are those that had a pass, and whether their agents were denied all roles then.
 	clusters map[string]bool
-	awaited  int
+	// awaited is how many the last count asked for.
+	awaited int
+	// failed is why the RoleBindings could not be deleted, in the pass of the cluster repeats; it is tried again at again,
+	// after that pause.
+	failed  error
+	repeats string
+	again   time.Time
+	pause   time.Duration
 }
 
 // note notes a pass, and reports whether there were as many as the last count asked for.
-func (p *passed) note(key types.NamespacedName) bool {
+func (p *passed) note(key types.NamespacedName, denied bool) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.of == nil {
@@ -172,8 +182,51 @@ func (p *passed) note(key types.NamespacedName) bool {
 		have = &passes{clusters: map[string]bool{}}
 		p.of[key.Name] = have
 	}
-	have.clusters[key.Namespace] = true
+	have.clusters[key.Namespace] = denied
 	return len(have.clusters) >= have.awaited
+}
+
+// denied returns the clusters whose agents were denied all roles when they had their pass.
+func (p *passed) denied(addOn string) []string {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	have := p.of[addOn]
+	if have == nil {
+		return nil
+	}
+	var clusters []string
+	for cluster, denied := range have.clusters {
+		if denied {
+			clusters = append(clusters, cluster)
+		}
+	}
+	return clusters
+}
+
+// turn reports whether a pass is to delete the RoleBindings now. The one that repeats it gets the last error until
+// then, so that its queue repeats it.
+func (p *passed) turn(key types.NamespacedName, now time.Time) (bool, error) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	have := p.of[key.Name]
+	if have == nil || have.failed == nil || !now.Before(have.again) {
+		return true, nil
+	}
+	if have.repeats == key.Namespace {
+		return false, have.failed
+	}
+	return false, nil
+}
+
+// fail notes why the RoleBindings could not be deleted, and returns it.
+func (p *passed) fail(key types.NamespacedName, now time.Time, failed error) error {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if have := p.of[key.Name]; have != nil {
+		have.pause = pause.Growing{First: firstRetry, Last: lastRetry}.Next(have.pause)
+		have.failed, have.repeats, have.again = failed, key.Namespace, now.Add(have.pause)
+	}
+	return failed
 }
 
 // leave forgets a cluster that the add-on leaves, so that the next pass counts again; it reports whether one waits for
@@ -187,6 +240,9 @@ func (p *passed) leave(key types.NamespacedName) bool {
 	}
 	delete(have.clusters, key.Namespace)
 	have.awaited = 0
+	if have.repeats == key.Namespace {
+		have.failed = nil
+	}
 	return true
 }
 
@@ -199,7 +255,7 @@ func (p *passed) complete(addOn string, clusters []string) bool {
 		return false
 	}
 	for _, cluster := range clusters {
-		if !have.clusters[cluster] {
+		if _, passed := have.clusters[cluster]; !passed {
 			have.awaited = len(clusters)
 			return false
 		}

@@ -1,6 +1,8 @@
 package deploy
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/hubprocess"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -26,6 +29,13 @@ func TestNoWorkIsDeletedByWhatOnlyTheCacheSays(t *testing.T) {
 	}
 	alone := func(f *facts) { f.addOn.Annotations = nil }
 	shrinks := func(f *facts) { f.rendering.Objects = f.rendering.Objects[:1] }
+	many := func() map[string]string {
+		all := map[string]string{}
+		for i := range 1000 {
+			all[fmt.Sprintf("tier-%d", i)] = strings.Repeat("x", 60)
+		}
+		return all
+	}
 	for sentence, tc := range map[string]struct {
 		cached, live func(*facts)
 		stale        bool
@@ -46,6 +56,16 @@ func TestNoWorkIsDeletedByWhatOnlyTheCacheSays(t *testing.T) {
 			shrinks(f)
 			f.addOn.Annotations["addon.open-cluster-management.io/values"] = "{}"
 		}, stale: true},
+		"fewer objects by an earlier label": {cached: func(f *facts) {
+			shrinks(f)
+			f.addOn.Labels = map[string]string{"tier": "edge"}
+		}, stale: true},
+		"fewer objects, and more labels than a cache keeps": {cached: func(f *facts) {
+			shrinks(f)
+			f.addOn.Labels = many()
+			f.addOn.Labels = hubprocess.Labels(f.addOn)
+			require.NotEqual(t, many(), f.addOn.Labels)
+		}, live: func(f *facts) { f.addOn.Labels = many() }},
 		"nothing is deleted": {cached: func(f *facts) {
 			f.addOn.Annotations["addon.open-cluster-management.io/values"] = "{}"
 		}},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,8 +88,10 @@ func TestWorksAreLaidOut(t *testing.T) {
 		// before and after are two renderings.
 		before, after []*unstructured.Unstructured
 		// between changes what is there in between.
-		between     func(f *facts)
+		between     func(t *testing.T, f *facts)
 		first, then map[string][]string
+		// held is the layout until the works are applied; nil when it is the final one.
+		held map[string][]string
 	}{
 		"a few objects are one work, in their order": {
 			before: []*unstructured.Unstructured{configMap("b", 1), configMap("a", 100), configMap("c", 10)},
@@ -109,7 +112,7 @@ func TestWorksAreLaidOut(t *testing.T) {
 			after: []*unstructured.Unstructured{
 				configMap("a", 400_000), configMap("c", 400_000), configMap("d", 400_000), configMap("e", 400_000),
 			},
-			between: func(f *facts) {
+			between: func(t *testing.T, f *facts) {
 				f.works = []*workv1.ManifestWork{f.works[0], f.works[2]}
 			},
 			first: map[string][]string{"addon-a-deploy-0": {"a"}, "addon-a-deploy-1": {"b"}, "addon-a-deploy-2": {"c"}},
@@ -127,7 +130,26 @@ func TestWorksAreLaidOut(t *testing.T) {
 			before: []*unstructured.Unstructured{configMap("a", 200_000), configMap("b", 1000)},
 			after:  []*unstructured.Unstructured{configMap("a", 200_000), configMap("b", 300_000)},
 			first:  map[string][]string{"addon-a-deploy-0": {"a", "b"}},
+			held:   map[string][]string{"addon-a-deploy-0": {"a", "b"}, "addon-a-deploy-1": {"b"}},
 			then:   map[string][]string{"addon-a-deploy-0": {"a"}, "addon-a-deploy-1": {"b"}},
+		},
+		"an object that no longer fits where it was stays there as it was until it is applied elsewhere": {
+			before: []*unstructured.Unstructured{configMap("b", 1000), configMap("a", 400_000)},
+			after:  []*unstructured.Unstructured{configMap("b", 200_000), configMap("a", 400_000), configMap("c", 1)},
+			first:  map[string][]string{"addon-a-deploy-0": {"b", "a"}},
+			held:   map[string][]string{"addon-a-deploy-0": {"b", "a"}, "addon-a-deploy-1": {"a"}},
+			then:   map[string][]string{"addon-a-deploy-0": {"b", "c"}, "addon-a-deploy-1": {"a"}},
+		},
+		"what is held and not wanted any more goes at once": {
+			before: []*unstructured.Unstructured{configMap("a", 200_000), configMap("b", 1000)},
+			after:  []*unstructured.Unstructured{configMap("b", 300_000)},
+			between: func(t *testing.T, f *facts) {
+				f.rendering.Objects = []*unstructured.Unstructured{configMap("a", 200_000), configMap("b", 300_000)}
+				*f, _ = simulate(t, *f)
+			},
+			first: map[string][]string{"addon-a-deploy-0": {"a", "b"}},
+			held:  map[string][]string{"addon-a-deploy-0": {"b"}, "addon-a-deploy-1": {"b"}},
+			then:  map[string][]string{"addon-a-deploy-1": {"b"}},
 		},
 		"a new version of an API is the same object": {
 			before: []*unstructured.Unstructured{configMap("a", 1)},
@@ -142,7 +164,7 @@ func TestWorksAreLaidOut(t *testing.T) {
 		"works of others are left alone, and their numbers": {
 			before: []*unstructured.Unstructured{},
 			after:  []*unstructured.Unstructured{configMap("a", 1)},
-			between: func(f *facts) {
+			between: func(t *testing.T, f *facts) {
 				f.works = []*workv1.ManifestWork{
 					{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "addon-a-deploy-0"}},
 					{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "mine"}},
@@ -154,7 +176,7 @@ func TestWorksAreLaidOut(t *testing.T) {
 		"objects of a work that is being deleted wait until it is gone": {
 			before: []*unstructured.Unstructured{configMap("a", 1)},
 			after:  []*unstructured.Unstructured{configMap("a", 1), configMap("b", 1)},
-			between: func(f *facts) {
+			between: func(t *testing.T, f *facts) {
 				f.works[0].DeletionTimestamp = &metav1.Time{Time: f.now}
 			},
 			first: map[string][]string{"addon-a-deploy-0": {"a"}},
@@ -172,10 +194,16 @@ func TestWorksAreLaidOut(t *testing.T) {
 				return
 			}
 			if test.between != nil {
-				test.between(&f)
+				test.between(t, &f)
 			}
 			f.rendering.Objects = test.after
 			f, _ = simulate(t, f)
+			if test.held != nil {
+				assert.Equal(t, test.held, layout(f.works))
+				again, steps = simulate(t, f)
+				assert.Empty(t, steps, "while nothing is applied, the next pass has nothing to do")
+				f, _ = simulate(t, applied(again))
+			}
 			assert.Equal(t, test.then, layout(f.works))
 			_, steps = simulate(t, f)
 			assert.Empty(t, steps, "the pass after the change has nothing to do")
@@ -183,12 +211,24 @@ func TestWorksAreLaidOut(t *testing.T) {
 	}
 }
 
-// TestLayoutProperties: whatever objects come and go, each wanted object is in exactly one work, no work is too large
-// or empty, no object moves without need, and the next pass has nothing to do.
+// applied returns the facts after the agents applied all works.
+func applied(f facts) facts {
+	f.works = slices.Clone(f.works)
+	for i, work := range f.works {
+		f.works[i] = work.DeepCopy()
+		f.works[i].Status.Conditions = []metav1.Condition{{
+			Type: workv1.WorkApplied, Status: metav1.ConditionTrue, ObservedGeneration: work.Generation,
+		}}
+	}
+	return f
+}
+
+// TestLayoutProperties: whatever objects come and go, each wanted object is in exactly one work when all are applied, no
+// write takes it from all works before, no work is too large or empty, and the next pass has nothing to do.
 func TestLayoutProperties(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	f := factsOf()
-	for round := range 60 {
+	for round := range 40 {
 		var objects []*unstructured.Unstructured
 		for i := range 12 {
 			if random.IntN(3) > 0 {
@@ -197,7 +237,7 @@ func TestLayoutProperties(t *testing.T) {
 		}
 		f.rendering.Objects = objects
 		before := layout(f.works)
-		f, _ = simulate(t, f)
+		f = settled(t, f)
 		seen := map[string]string{}
 		for _, work := range f.works {
 			bytes := 0
@@ -217,6 +257,41 @@ func TestLayoutProperties(t *testing.T) {
 		_, steps := simulate(t, f)
 		require.Empty(t, steps, "round %d, before %v", round, before)
 	}
+}
+
+// settled plans and applies works until nothing is left to write. Each write is done alone, in the order of the plan:
+// whatever a work had and is wanted is in some work afterwards, and a work that has it is applied while another one
+// gives it up.
+func settled(t *testing.T, f facts) facts {
+	t.Helper()
+	wanted := map[string]bool{}
+	for _, object := range f.rendering.Objects {
+		wanted[object.GetName()] = true
+	}
+	for range 5 {
+		next, steps := simulate(t, f)
+		if len(steps) == 0 {
+			return f
+		}
+		before, after := layout(f.works), layout(next.works)
+		for _, step := range steps {
+			if step.Verb == reconcile.Create {
+				continue
+			}
+			for _, name := range before[step.Before.Name] {
+				others := slices.Clone(after[step.Before.Name])
+				for work, objects := range before {
+					if work != step.Before.Name {
+						others = append(others, objects...)
+					}
+				}
+				require.True(t, !wanted[name] || slices.Contains(others, name), "a write of %s takes %s", step.Before.Name, name)
+			}
+		}
+		f = applied(next)
+	}
+	require.Fail(t, "the works do not settle")
+	return f
 }
 
 // Shows: hub/splitting

@@ -56,6 +56,9 @@ func Annotated(next func(any) (any, error)) func(any) (any, error) {
 	})
 }
 
+// Labels returns those labels of an object that a cache keeps, also of one that is read from the API server.
+func Labels(o metav1.Object) map[string]string { return first(o, o.GetLabels()) }
+
 // boundMeta bounds the metadata of an object.
 func boundMeta(o metav1.Object) {
 	o.SetFinalizers(cut(o.GetFinalizers(), func(f *string) int { return len(*f) + perEntry }, tooMany))

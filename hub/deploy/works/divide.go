@@ -101,6 +101,10 @@ func location(object *unstructured.Unstructured) (Side, bool) {
 // works"): four fifths of the limit of the API.
 const MaxBytes = addon.MaxManifestBytes
 
+// maxAPIBytes is what the admission of OCM takes for the manifests of one ManifestWork, in bytes. A work that holds
+// objects for another one may use it.
+const maxAPIBytes = MaxBytes / 4 * 5
+
 // key returns the key of a rendering for Fingerprint, from its content: it is known only after the rendering.
 func (d Divided) key(options []workv1.ManifestConfigOption) string {
 	sum := sha256.New()

@@ -50,6 +50,10 @@ func Plan(
 		steps = append(steps, Step{Verb: reconcile.Delete, Before: work})
 	}
 	for _, s := range slots {
+		if s.keepUntilApplied(manifests, e.slots) {
+			kept = append(kept, s.there) // It is written when the others have what it gives away.
+			continue
+		}
 		switch {
 		case len(s.manifests) == 0 && s.there != nil:
 			steps = append(steps, Step{Verb: reconcile.Delete, Before: s.there})
@@ -120,18 +124,49 @@ func observe(set Set, have []*workv1.ManifestWork) (existing, error) {
 	return e, nil
 }
 
+// keepUntilApplied lets an existing work keep the objects that move to other works of the set, until one of those is
+// applied with them: no write takes an object from its cluster. It reports whether they do not fit, so that the work
+// must stay as it is.
+func (s *slot) keepUntilApplied(manifests []Manifest, slots []*slot) bool {
+	if s.there == nil {
+		return false
+	}
+	mine := make(map[Identity]bool, len(s.manifests))
+	for i := range s.manifests {
+		mine[s.manifests[i].Identity] = true
+	}
+	moving := slices.DeleteFunc(slices.Clone(manifests), func(m Manifest) bool { return mine[m.Identity] })
+	var others []*workv1.ManifestWork
+	for _, other := range slots {
+		if other != s {
+			others = append(others, other.there)
+		}
+	}
+	held := Hold(moving, []*workv1.ManifestWork{s.there}, others)
+	for i := range held {
+		s.add(held[i])
+	}
+	s.held = len(held)
+	return s.held > 0 && s.bytes > maxAPIBytes
+}
+
 // keepAssignments leaves each manifest in its work as long as that work fits the limit, and returns the manifests
-// without a work. Manifests in a work that is being deleted wait until it is gone.
+// without a work. Manifests in a work that is being deleted wait until it is gone. What a work only holds for another
+// one is no longer its own, unless nobody else has it.
 func keepAssignments(manifests []Manifest, slots []*slot, deleting []*workv1.ManifestWork) []Manifest {
 	unplaced := make(map[Identity]Manifest, len(manifests))
 	for _, m := range manifests {
 		unplaced[m.Identity] = m
 	}
-	for _, s := range slots {
-		for _, stored := range ReadAll(s.there) {
-			if m, wanted := unplaced[stored.Identity]; wanted {
-				s.add(m)
-				delete(unplaced, stored.Identity)
+	for _, held := range []bool{false, true} {
+		for _, s := range slots {
+			stored := ReadAll(s.there)
+			own := len(stored) - heldBy(s.there)
+			for i := range stored {
+				if m, wanted := unplaced[stored[i].Identity]; wanted && held == (i >= own) {
+					s.add(m)
+					delete(unplaced, m.Identity)
+				}
 			}
 		}
 	}
@@ -190,8 +225,8 @@ func assign(rest []Manifest, slots []*slot, used map[int]bool) []*slot {
 }
 
 // Hold returns those of the manifests which a work of the side that they leave still has, while no work of the side
-// that they go to is applied with them. It is for two sides on one cluster: the old work keeps such an object until the
-// new one has it, so that it is not deleted in between.
+// that they go to is applied with them. It is for works on one cluster: the old work keeps such an object until the new
+// one has it, so that it is not deleted in between.
 func Hold(manifests []Manifest, from, to []*workv1.ManifestWork) []Manifest {
 	there := map[Identity]bool{}
 	for _, work := range from {

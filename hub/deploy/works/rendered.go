@@ -27,8 +27,11 @@ type Rendered struct {
 	Inputs string `json:"inputs"`
 	// By is the version of the code that first rendered this from the inputs; empty when Inputs are the content itself.
 	By string `json:"by,omitempty"`
-	// Manifests is how many manifests all works of the set have.
+	// Manifests is how many manifests all works of the set have, without those that are held.
 	Manifests int `json:"manifests"`
+	// Held is how many manifests of this work, the last ones, another work of the set is to have. While there are any, the
+	// works of the set have more than Manifests, so they are planned again in every pass.
+	Held int `json:"held,omitempty"`
 	// Hooks are the sides with pre-delete hooks, whose finalizers the add-on must have.
 	Hooks []Side `json:"hooks,omitempty"`
 	// Spec is the hash of the spec of this work as it was written.
@@ -85,6 +88,16 @@ func Current(have []*workv1.ManifestWork, o Options, sets ...Set) (Standing, boo
 	return standing, len(texts) > 0 && o.Inputs != ""
 }
 
+// heldBy returns how many of the manifests of a work, the last ones, it only holds for another one. A work with another
+// content than was written holds none.
+func heldBy(work *workv1.ManifestWork) int {
+	r, err := recordOf(work)
+	if err != nil || r.Held < 0 || r.Held > len(work.Spec.Workload.Manifests) || r.Spec != specHash(&work.Spec) {
+		return 0
+	}
+	return r.Held
+}
+
 // recordOf reads the record of a work.
 func recordOf(work *workv1.ManifestWork) (Rendered, error) {
 	var r Rendered
@@ -122,7 +135,7 @@ func rendered(o Options, total int, s *slot) string {
 		sums[i] = s.manifests[i].sum
 	}
 	record := Rendered{
-		Inputs: o.Inputs, By: o.By, Manifests: total, Hooks: o.Hooks, Spec: hashOf(sums, o.Configs, o.Delete),
+		Inputs: o.Inputs, By: o.By, Manifests: total, Held: s.held, Hooks: o.Hooks, Spec: hashOf(sums, o.Configs, o.Delete),
 	}
 	if s.there != nil {
 		if former, err := recordOf(s.there); err == nil {

@@ -175,4 +175,6 @@ type slot struct {
 	there     *workv1.ManifestWork
 	manifests []Manifest
 	bytes     int
+	// held is how many of the manifests, the last ones, stay only until another work of the set is applied with them.
+	held int
 }
