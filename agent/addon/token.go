@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -35,14 +36,16 @@ func (r *Reconciler) serveToken(ctx context.Context, f facts, p place, reg regis
 	res := newResult(reg)
 	have, err := r.loadToken(ctx, f, p, reg, false)
 	if err == nil && !have.good(f.now) {
-		// A cache may lag behind our own writes; a token is requested only after a live read.
-		have, err = r.loadToken(ctx, f, p, reg, true)
-	}
-	if err != nil {
-		return res.failed(err)
+		have, err = r.confirmToken(ctx, &f, p, reg)
 	}
 	// While the old token is valid, the add-on is served.
-	res.served = have.verdict.Fits && !have.renew
+	served := have.verdict.Fits && !have.renew
+	if err != nil {
+		res = res.failed(err)
+		res.served = served
+		return res
+	}
+	res.served = served
 	if have.good(f.now) {
 		res.condition = token.Refreshed(have.verdict.ExpiresAt)
 		res.outcome = reconcile.DoneUntil(have.rotateAt)
@@ -131,6 +134,24 @@ func (r *Reconciler) loadToken(
 	state := judgeToken(tokenOf(have.secret), f, reg)
 	state.stored = have
 	return state, nil
+}
+
+// confirmToken judges a token that seems to be due again, by what the API servers say: a cache may lag behind our own
+// writes, and our clock may have been set since the hub last said its time. A token that is replaced stays valid, and
+// nobody can take it back.
+func (r *Reconciler) confirmToken(ctx context.Context, f *facts, p place, reg registration) (tokenState, error) {
+	have, err := r.loadToken(ctx, *f, p, reg, true)
+	if err != nil || have.good(f.now) || have.secret == nil {
+		return have, err
+	}
+	key := types.NamespacedName{Namespace: f.cluster, Name: f.name}
+	if err := r.Hub.GetAPIReader().Get(ctx, key, r.addons.WatchedAddOn()); client.IgnoreNotFound(err) != nil {
+		return have, fmt.Errorf("asking the hub for the time before a token is replaced: %w", err)
+	}
+	r.readClocks(f)
+	judged := judgeToken(tokenOf(have.secret), *f, reg)
+	judged.stored = have.stored
+	return judged, nil
 }
 
 const (

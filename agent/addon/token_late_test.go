@@ -2,14 +2,19 @@ package addon
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -90,4 +95,76 @@ func TestATokenOfAnAPIServerWhoseClockIsAheadIsStored(t *testing.T) {
 		}
 	}
 	require.True(t, served, "no credential after %d tokens, which nobody can take back", asked)
+}
+
+// The clock of a node without a battery is set right while the agent runs: until the next answer of the hub, the agent
+// thinks that the hub is ten days ahead, too, where the token expired long ago.
+//
+// Shows: registration/token-judged
+func TestNoTokenIsReplacedByATimeThatOnlyAClockSays(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		hubDown bool
+		asked   int
+		passes  time.Duration // at the hub
+	}{
+		"the hub says its time":                         {asked: 1},
+		"the hub does not answer":                       {hubDown: true, asked: 1},
+		"the hub says its time, and the token is due":   {asked: 2, passes: 20 * time.Hour},
+		"the token is due, and the hub does not answer": {hubDown: true, asked: 1, passes: 20 * time.Hour},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			clock, at, ahead, asked, down := clocktesting.NewFakeClock(noon), noon, time.Duration(0), 0, false
+			answers := func() error {
+				if down {
+					return errors.New("connection refused")
+				}
+				ahead = clock.Now().Sub(at)
+				return nil
+			}
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}
+			issue, scheme := issuing(t, &at), runtime.NewScheme()
+			require.NoError(t, addonv1alpha1.Install(scheme))
+			hub := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+					if err := answers(); err != nil {
+						return err
+					}
+					return c.Get(ctx, key, o, options...)
+				},
+				SubResourceCreate: func(
+					ctx context.Context, _ client.Client, name string, o, sub client.Object, options ...client.SubResourceCreateOption,
+				) error {
+					asked++
+					return errors.Join(answers(), issue.SubResource(name).Create(ctx, o, sub, options...))
+				},
+			})
+			r := &Reconciler{
+				Hub: stubCluster{client: hub}, Cluster: "c1", watch: &watcher{}, Clock: clock, Namespace: "agent", SecretName: "agent",
+				Ahead: func() (time.Duration, bool) { return ahead, true },
+				sides: map[side]cluster.Cluster{sideAgent: stubCluster{client: fake.NewClientBuilder().WithObjects(namespace).Build()}},
+			}
+			p := place{side: sideAgent, namespace: "ns"}
+			reg := registration{
+				secret:  types.NamespacedName{Namespace: "ns", Name: "hello-kubeconfig"},
+				account: &account{user: helloAccount, uid: "u1"},
+			}
+			pass := func() result {
+				f := addonWith()
+				f.agent = "agent/agent"
+				r.readClocks(&f)
+				return r.serveToken(t.Context(), f, p, reg)
+			}
+			first := pass()
+			require.True(t, first.served, "%+v", first)
+			require.Equal(t, 1, asked)
+
+			down, at = tc.hubDown, at.Add(tc.passes)
+			clock.Step(240 * time.Hour)
+			res := pass()
+			assert.Equal(t, tc.asked, asked, "a token that is good was thrown away")
+			assert.Equal(t, !tc.hubDown, res.served, "%+v", res)
+			down = false
+			assert.True(t, pass().served)
+		})
+	}
 }

@@ -75,7 +75,7 @@ func TestAnEarlierConfigurationOfTheNameIsNotRolledOut(t *testing.T) {
 // A hub manager starts with an API server that is behind: its ClusterManagementAddOn names the configuration of
 // yesterday, without a planned rollout, while all clusters run with that of today.
 //
-// Shows: hub/earlier-definition
+// Shows: hub/definition-behind
 func TestAnEarlierDefinitionRollsNothingBack(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, addonv1beta1.Install(scheme))

@@ -46,7 +46,8 @@ func decide(f facts) plan {
 		p.kept = ownWorks(f)
 		return p
 	}
-	p.works, p.kept, p.verified = slices.Concat(w.steps, planLeftHooks(f)), w.kept, w.verified
+	p.works = slices.Concat(works.Left(f.addOn, f.works), w.steps, planLeftHooks(f))
+	p.kept, p.verified = w.kept, w.verified
 	if finalizers, changed := withGuards(f.addOn.Finalizers, w.guards); changed {
 		p.finalizers = &finalizers
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -43,7 +44,7 @@ func planBindings(f facts, account *rbacv1.Subject) []bindingStep {
 	for _, key := range slices.SortedFunc(maps.Keys(existing), func(a, b types.NamespacedName) int {
 		return strings.Compare(a.String(), b.String())
 	}) {
-		if binding := existing[key]; !wanted[key] && ofCluster(binding, f) {
+		if binding := existing[key]; !wanted[key] && (ofCluster(binding, f) || isLeft(binding, f)) {
 			steps = append(steps, bindingStep{Verb: reconcile.Delete, Before: binding})
 		}
 	}
@@ -104,7 +105,7 @@ func dropUnasked(f facts) []bindingStep {
 	asked := distinct(f.setup.Permissions)
 	var unasked []*rbacv1.RoleBinding
 	for _, binding := range f.bindings {
-		if ofCluster(binding, f) && !isWanted(asked, binding) {
+		if (ofCluster(binding, f) || isLeft(binding, f)) && !isWanted(asked, binding) {
 			unasked = append(unasked, binding)
 		}
 	}
@@ -151,6 +152,13 @@ func ofCluster(binding *rbacv1.RoleBinding, f facts) bool {
 	}
 	return isAgents(binding) && binding.Labels[names.LabelAddonName] == f.addOn.Name &&
 		binding.Labels[names.LabelClusterName] == f.cluster.Name
+}
+
+// isLeft reports whether a binding in the namespace of the cluster is left by an earlier add-on of this name: the agent,
+// which is the same user, would keep what it grants until Kubernetes collects it.
+func isLeft(binding *rbacv1.RoleBinding, f facts) bool {
+	return binding.Namespace == f.cluster.Name && isAgents(binding) && binding.DeletionTimestamp == nil &&
+		works.IsLeft(binding, f.addOn)
 }
 
 // distinct merges permissions that yield the same binding, and sets what the API server would default. The result is

@@ -73,6 +73,7 @@ func decideDeletion(f deletionFacts) deletionPlan {
 func decideGuards(f deletionFacts, p *deletionPlan) {
 	var waiting []hookPlan
 	var texts []string
+	p.works = works.Left(f.addOn, f.works)
 	record := recordOf(f.addOn.Annotations)
 	if len(finalizersOf(f.addOn, finalizerHook, finalizerHookOld, finalizerHostedHook, finalizerHostedHookOld)) > 0 {
 		for _, h := range []hookFacts{managedHooks(f), hostedHooks(f)} {

@@ -72,7 +72,7 @@ func addOnAt(cluster string) *addonv1alpha1.ManagedClusterAddOn {
 
 // The API server refuses the deletion for a while, as a policy of others may. Nothing but the queue starts another pass.
 //
-// Shows: hub/shared-roles-retried
+// Shows: security/shared-roles-again
 func TestTheBindingOfAllClustersGoesAfterAFailureToo(t *testing.T) {
 	former, fails, lists := roleBinding("shared", "", "a"), true, 0
 	clusters := []client.Object{former}
@@ -130,7 +130,7 @@ func TestTheBindingOfAllClustersGoesAfterAFailureToo(t *testing.T) {
 // The pass of c1 was that of a denied cluster. An administrator accepts it again, and its next pass has not come when
 // c2, the last one, has its own.
 //
-// Shows: hub/shared-roles-accepted-again
+// Shows: security/shared-roles-again
 func TestTheBindingOfAllClustersWaitsForAClusterThatIsAcceptedAgain(t *testing.T) {
 	former := roleBinding("shared", "", "a")
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}

@@ -225,6 +225,8 @@ func applied(f facts) facts {
 
 // TestLayoutProperties: whatever objects come and go, each wanted object is in exactly one work when all are applied, no
 // write takes it from all works before, no work is too large or empty, and the next pass has nothing to do.
+//
+// Shows: hub/moving-objects
 func TestLayoutProperties(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	f := factsOf()

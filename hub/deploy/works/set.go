@@ -150,15 +150,21 @@ func isEarlier(owner metav1.OwnerReference, addOn *addonv1beta1.ManagedClusterAd
 	return owner.Kind == "ManagedClusterAddOn" && owner.Name == addOn.Name && owner.UID != addOn.UID
 }
 
+// IsLeft reports whether nothing but earlier add-ons of this name owns an object.
+func IsLeft(object metav1.Object, addOn *addonv1beta1.ManagedClusterAddOn) bool {
+	owners := object.GetOwnerReferences()
+	return len(owners) > 0 && !slices.ContainsFunc(owners, func(owner metav1.OwnerReference) bool {
+		return !isEarlier(owner, addOn)
+	})
+}
+
 // Left returns the steps that delete the works which nothing but earlier add-ons of this name owns. Kubernetes deletes
 // them, too, and may need minutes for it: its garbage collector reads add-ons by the conversion of the hub manager, and
 // pauses longer and longer while that is away.
 func Left(addOn *addonv1beta1.ManagedClusterAddOn, have []*workv1.ManifestWork) []Step {
 	var steps []Step
 	for _, work := range have {
-		owned := func(owner metav1.OwnerReference) bool { return !isEarlier(owner, addOn) }
-		if ofAnEarlierAddOn(work, addOn) && !slices.ContainsFunc(work.OwnerReferences, owned) &&
-			work.DeletionTimestamp == nil {
+		if IsLeft(work, addOn) && work.DeletionTimestamp == nil {
 			steps = append(steps, Step{Verb: reconcile.Delete, Before: work})
 		}
 	}
