@@ -3,7 +3,6 @@ package deploy
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -11,14 +10,11 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/hub/deploy/works"
-	"github.com/spokelet/spokelet/internal/confighash"
-	"github.com/spokelet/spokelet/internal/hubprocess"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -52,73 +48,6 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) results {
 	}
 	done.works = runAll(ctx, r.workWriter(), p.works)
 	return done
-}
-
-// stale reports whether a plan is about an add-on that the cache does not show as it is. One makes again what an add-on
-// had that is gone: Kubernetes would collect what is made for it, which would wake the next pass, without an end, and
-// its agent would have its roles meanwhile. Another one puts an add-on that keeps its configuration back to one that it
-// had before. A third one removes something from a cluster, and the cache may show the annotations or the hosting
-// cluster of before. Such a pass is a lost race.
-func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (bool, error) {
-	again := makesAgain(r.made.had(f.addOn), p)
-	back := f.configuration.Choice.Held != "" && (again || changesConfigs(p))
-	removes := takesObjects(p) || takesRoles(p) || dropsGuards(f, p)
-	if again || back || removes {
-		live, err := r.AddOns.SameAddOn(ctx, r.Live, f.addOn)
-		if err != nil || live == nil || (again && live.DeletionTimestamp != nil) {
-			return err == nil, err
-		}
-		has := confighash.Map(f.addOn.Status.ConfigReferences)
-		if back && !maps.Equal(confighash.Map(live.Status.ConfigReferences), has) {
-			return true, nil
-		}
-		if removes && !sameWishes(live, f.addOn) {
-			return true, nil
-		}
-	}
-	if removes {
-		if changed, err := r.clustersChanged(ctx, f); err != nil || changed {
-			return err == nil, err
-		}
-	}
-	r.made.note(f.addOn, p)
-	return false, nil
-}
-
-// clustersChanged reports whether the cluster of an add-on is not as the cache has it in what is rendered for it, or
-// its hosting cluster in whether it hosts it.
-func (r *Reconciler) clustersChanged(ctx context.Context, f facts) (bool, error) {
-	cluster, err := r.liveCluster(ctx, f.addOn.Namespace)
-	if err != nil || cluster == nil {
-		return err == nil, err
-	}
-	if decidedDiffers(f.cluster, cluster) {
-		return true, nil
-	}
-	if hostName(f) == "" {
-		return false, nil
-	}
-	was, cached := hostOf(f), f.host
-	f.host, err = r.liveCluster(ctx, hostName(f))
-	return err == nil && (hostOf(f) != was || (cached != nil && f.host != nil && decidedDiffers(cached, f.host))), err
-}
-
-// decidedDiffers reports whether two copies of a cluster differ in what people decide about it. What its agent reports,
-// it may report all the time.
-func decidedDiffers(before, after *clusterv1.ManagedCluster) bool {
-	return !sameStanding(before, after) ||
-		annotationsDiffer(before, after, names.AnnotationImageRegistries, names.AnnotationHosts) ||
-		!maps.Equal(ofPeople(before.Labels), ofPeople(after.Labels))
-}
-
-// ofPeople returns the labels that no agent chooses and that do not follow the health of add-ons.
-func ofPeople(labels map[string]string) map[string]string {
-	all := maps.Clone(labels)
-	maps.DeleteFunc(all, func(key, _ string) bool {
-		return strings.HasPrefix(key, "feature.open-cluster-management.io/") ||
-			strings.HasPrefix(key, "agent.open-cluster-management.io/")
-	})
-	return all
 }
 
 // takesRoles reports whether a plan deletes a RoleBinding, has it bind another role, or takes a subject from it.
@@ -181,19 +110,6 @@ func placedIn(work *workv1.ManifestWork, to map[placed]bool) {
 			to[placed{work.Namespace, o.Identity}] = true
 		}
 	}
-}
-
-// sameWishes reports whether two copies of an add-on ask for the same, of which either may be from the cache: its
-// labels, annotations and spec are what is rendered. The cache does without labels beyond its bound, and without the
-// copy of the add-on that kubectl keeps in an annotation.
-func sameWishes(a, b *addonv1beta1.ManagedClusterAddOn) bool {
-	annotations := func(of *addonv1beta1.ManagedClusterAddOn) map[string]string {
-		all := maps.Clone(of.Annotations)
-		delete(all, corev1.LastAppliedConfigAnnotation)
-		return all
-	}
-	return a.Generation == b.Generation && a.DeletionTimestamp.IsZero() == b.DeletionTimestamp.IsZero() &&
-		maps.Equal(annotations(a), annotations(b)) && maps.Equal(hubprocess.Labels(a), hubprocess.Labels(b))
 }
 
 // changesConfigs reports whether a plan writes other configurations into works that are there.

@@ -3,15 +3,11 @@ package deploy
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -22,7 +18,9 @@ import (
 
 // actOnDeletion records failed and completed hooks first, then writes the works. Then it removes finalizers, or sets
 // the conditions that explain what the add-on waits for.
-func (r *Reconciler) actOnDeletion(ctx context.Context, f deletionFacts, p deletionPlan) reconcile.Outcome {
+func (r *Reconciler) actOnDeletion(
+	ctx context.Context, f deletionFacts, p deletionPlan, stale bool, err error,
+) reconcile.Outcome {
 	outcome := reconcile.Done()
 	if p.waits {
 		outcome = f.repeated().And(answered(f.registrationsErr, f.setupErr, f.renderErr))
@@ -30,7 +28,7 @@ func (r *Reconciler) actOnDeletion(ctx context.Context, f deletionFacts, p delet
 	if !p.wake.IsZero() {
 		outcome = outcome.And(reconcile.Waiting(p.wake))
 	}
-	if stale, err := r.deletionStale(ctx, f, p); err != nil || stale {
+	if err != nil || stale {
 		return outcome.And(reconcile.FromError(err))
 	}
 	before, err := r.recordAttempts(ctx, f, p)
@@ -57,57 +55,6 @@ func (r *Reconciler) actOnDeletion(ctx context.Context, f deletionFacts, p delet
 	}
 	_, err = r.AddOns.PatchAddOnStatus(ctx, before, after)
 	return outcome.And(reconcile.FromError(client.IgnoreNotFound(err)))
-}
-
-// deletionStale reports whether a plan that deletes works is about an earlier add-on of the name, which only the cache
-// has, or one that creates works is about an add-on that lost its finalizers meanwhile, or whose hooks were recorded.
-// The cache of works may be ahead of it and show that those of the hooks are gone: they would run again, and nobody
-// would delete their works. Only we remove finalizers of ours, one pass after the other.
-func (r *Reconciler) deletionStale(ctx context.Context, f deletionFacts, p deletionPlan) (bool, error) {
-	creates, takes := creates(p.works), takesObjects(plan{works: p.works})
-	if f.ours && (takes || len(p.drop) > 0) {
-		if err := r.confirmPlaces(ctx, f); err != nil {
-			return false, err
-		}
-	}
-	if !creates && !takes {
-		return false, nil
-	}
-	live, err := r.AddOns.SameAddOn(ctx, r.Live, f.addOn)
-	if err != nil || live == nil || !creates {
-		return err == nil && live == nil, err
-	}
-	recorded := live.GetAnnotations()[names.AnnotationHookAttempts] != f.addOn.Annotations[names.AnnotationHookAttempts]
-	return recorded || !slices.ContainsFunc(live.GetFinalizers(), isOCMFinalizer), nil
-}
-
-// confirmPlaces returns an error if the cluster of an add-on that is being deleted, its namespace or a cluster that
-// hosts it is not as the cache has it: a hook is skipped where it could not run, and only the API server knows.
-func (r *Reconciler) confirmPlaces(ctx context.Context, f deletionFacts) error {
-	clusters := map[string]*clusterv1.ManagedCluster{f.addOn.Namespace: f.cluster}
-	if name := hostName(f.facts); name != "" {
-		clusters[name] = f.host
-	}
-	maps.Copy(clusters, f.hosts)
-	for name, cached := range clusters {
-		live, err := r.liveCluster(ctx, name)
-		if err != nil {
-			return err
-		}
-		if !sameStanding(live, cached) {
-			return reconcile.Behind(clusterv1.GroupName, "managedclusters", name)
-		}
-	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
-	if err := r.Live.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: f.addOn.Namespace}); err != nil {
-		return fmt.Errorf("reading namespace %s: %w", f.addOn.Namespace, err)
-	}
-	at := slices.IndexFunc(list.Items, func(n metav1.PartialObjectMetadata) bool { return n.Name == f.addOn.Namespace })
-	if (at < 0 || list.Items[at].DeletionTimestamp != nil) != f.namespaceDeleting {
-		return reconcile.Behind("", "namespaces", f.addOn.Namespace)
-	}
-	return nil
 }
 
 // recordAttempts records on the add-on which attempts of hooks failed, so that a restart counts none twice, or that

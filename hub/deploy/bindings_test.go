@@ -132,13 +132,13 @@ func leaving(f *facts) {
 
 func TestTheLastOfAllPassesIsNoticed(t *testing.T) {
 	key := func(cluster string) types.NamespacedName { return types.NamespacedName{Namespace: cluster, Name: "a"} }
-	all := []string{"c1", "c2", "c3"}
+	all := map[string]types.UID{"c1": "u", "c2": "u", "c3": "u"}
 	var p passed
-	require.True(t, p.note(key("c1"), false), "nobody counted yet")
+	require.True(t, p.note(key("c1"), "u", false), "nobody counted yet")
 	assert.False(t, p.complete("a", all))
-	assert.False(t, p.note(key("c1"), false), "a second pass is no other cluster")
-	assert.False(t, p.note(key("c2"), false))
-	assert.True(t, p.note(key("c3"), false))
+	assert.False(t, p.note(key("c1"), "u", false), "a second pass is no other cluster")
+	assert.False(t, p.note(key("c2"), "u", false))
+	assert.True(t, p.note(key("c3"), "u", false))
 	assert.True(t, p.complete("a", all))
 	assert.True(t, p.complete("a", all), "the deletion may have failed")
 	p.forget("a")

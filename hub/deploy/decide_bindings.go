@@ -91,6 +91,9 @@ func keepFormer(f facts) []bindingStep {
 	all := grants(f, permissions, nil)
 	for _, permission := range all {
 		key := bindingKey(f, permission, all, existing, taken)
+		if there := existing[key]; there != nil && there.RoleRef != permission.RoleRef {
+			key = hashedKey(key, permission.RoleRef) // It stays what it is.
+		}
 		taken[key] = true
 		if existing[key] == nil {
 			steps = append(steps, bindingStep{Verb: reconcile.Create, After: desiredBinding(f, key, permission)})
@@ -154,8 +157,8 @@ func ofCluster(binding *rbacv1.RoleBinding, f facts) bool {
 		binding.Labels[names.LabelClusterName] == f.cluster.Name
 }
 
-// isLeft reports whether a binding in the namespace of the cluster is left by an earlier add-on of this name: the agent,
-// which is the same user, would keep what it grants until Kubernetes collects it.
+// isLeft reports whether a binding in the namespace of the cluster is left by an earlier add-on of this name: the
+// agent, which is the same user, would keep what it grants until Kubernetes collects it.
 func isLeft(binding *rbacv1.RoleBinding, f facts) bool {
 	return binding.Namespace == f.cluster.Name && isAgents(binding) && binding.DeletionTimestamp == nil &&
 		works.IsLeft(binding, f.addOn)
@@ -207,8 +210,7 @@ func bindingKey(
 	if permission.own {
 		plain.Name += ":cluster:" + f.cluster.Name
 	}
-	sum := sha256.Sum256([]byte(permission.RoleRef.Kind + "/" + permission.RoleRef.Name))
-	hashed := types.NamespacedName{Namespace: plain.Namespace, Name: plain.Name + ":" + hex.EncodeToString(sum[:4])}
+	hashed := hashedKey(plain, permission.RoleRef)
 	for _, key := range []types.NamespacedName{plain, hashed} {
 		if there := existing[key]; there != nil && there.RoleRef == permission.RoleRef && !taken[key] {
 			return key
@@ -224,6 +226,12 @@ func bindingKey(
 		return hashed
 	}
 	return plain
+}
+
+// hashedKey is the name of a binding with a hash of its role.
+func hashedKey(plain types.NamespacedName, role rbacv1.RoleRef) types.NamespacedName {
+	sum := sha256.Sum256([]byte(role.Kind + "/" + role.Name))
+	return types.NamespacedName{Namespace: plain.Namespace, Name: plain.Name + ":" + hex.EncodeToString(sum[:4])}
 }
 
 // isGranted reports whether another role has to be bound where a permission is.

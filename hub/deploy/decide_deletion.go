@@ -161,7 +161,10 @@ func hostedHooks(f deletionFacts) hookFacts {
 	}
 	gone := ""
 	for _, work := range setOf(f.facts, works.Hosting, works.PreDelete).Select(f.works) {
+		uid, written := work.Annotations[names.AnnotationAddonUID]
 		switch host := f.hosts[work.Namespace]; {
+		case written && uid != string(f.addOn.UID):
+			h.earlier = work
 		case host == nil || host.DeletionTimestamp != nil:
 			gone = work.Namespace
 		case h.work == nil || work.Namespace == hostName(f.facts):

@@ -22,6 +22,8 @@ const (
 	maxAttempts = 5
 	// firstPause and lastPause bound the pause after a failed attempt, which doubles.
 	firstPause, lastPause = 30 * time.Second, 5 * time.Minute
+	// clockSlack is by how much the clocks of two replicas may differ.
+	clockSlack = time.Minute
 	// defaultDeadline is how long hooks may take from the deletion of the add-on.
 	defaultDeadline = time.Hour
 
@@ -77,6 +79,12 @@ func decideHooks(f deletionFacts, h hookFacts) hookPlan {
 			"not accept it.", h.describe(), f.cluster.Name))
 	case h.refusal(f) != "":
 		p = waitingHook(h.refusal(f))
+	case h.earlier != nil:
+		p = waitingHook(fmt.Sprintf("The work of a pre-delete hook of an earlier add-on of this name on %s is deleted first "+
+			"(ManifestWork %s/%s).", h.describe(), h.earlier.Namespace, h.earlier.Name))
+		if h.earlier.DeletionTimestamp == nil {
+			p.steps = []workStep{{Verb: reconcile.Delete, Before: h.earlier}}
+		}
 	default:
 		work := works.HookWork(f.setFor(h), h.hooks)
 		p = waitingHook(fmt.Sprintf("The pre-delete hook runs on %s (ManifestWork %s/%s).", h.describe(), work.Namespace,
@@ -99,8 +107,13 @@ func waitingHook(message string) hookPlan {
 func failedHook(f deletionFacts, h hookFacts, state works.HookState, limit hookLimit) hookPlan {
 	record := recordOf(f.addOn.Annotations)[h.side]
 	p := hookPlan{reason: reasonHookFailed}
-	if record.Work != string(h.work.UID) {
-		record = attempts{Count: record.Count + 1, Work: string(h.work.UID), Failed: f.now.UTC().Truncate(time.Second)}
+	failed := f.now.UTC().Truncate(time.Second)
+	switch {
+	case record.Work != string(h.work.UID):
+		record = attempts{Count: record.Count + 1, Work: string(h.work.UID), Failed: failed}
+		p.failed = &record
+	case record.Failed.After(f.now.Add(clockSlack)): // A clock that was ahead is right again.
+		record.Failed = failed
 		p.failed = &record
 	}
 	p.message = fmt.Sprintf("The pre-delete hook on %s failed, attempt %d of %d (ManifestWork %s/%s): %s", h.describe(),

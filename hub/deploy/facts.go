@@ -29,7 +29,9 @@ type facts struct {
 	// clusterKnown reports whether cluster is what there is; nil means then that there is none.
 	clusterKnown bool
 	cluster      *clusterv1.ManagedCluster
-	about        addon.About
+	// live are the clusters by name that were read from the API server because those in the cache differ; nil for none.
+	live  map[string]*clusterv1.ManagedCluster
+	about addon.About
 	// foreign is why the namespace of the cluster is not its own; nil when it is. Nothing is written there then.
 	foreign error
 	// host is the cluster that the add-on names as its hosting cluster; nil when it does not exist.
@@ -142,6 +144,8 @@ type hookFacts struct {
 	noNamespace bool
 	// work is the work of the hooks; nil when there is none.
 	work *workv1.ManifestWork
+	// earlier is the work of the hooks of an earlier add-on of the name on a hosting cluster; nil when there is none.
+	earlier *workv1.ManifestWork
 	// hooks are the hooks that the rendering has.
 	hooks []works.Manifest
 	// unknown is why the hooks are unknown; empty when they are known.

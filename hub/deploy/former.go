@@ -20,13 +20,13 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// livingClusters returns the clusters of add-ons that are there, also while finalizers hold them: a hook that runs may
-// need the roles. It needs their metadata only.
-func livingClusters(addOns []client.Object) []string {
-	var clusters []string
+// livingOn returns the UIDs of the add-ons that are there, by cluster, also while finalizers hold them: a hook that
+// runs may need the roles. It needs their metadata only.
+func livingOn(addOns []client.Object) map[string]types.UID {
+	clusters := map[string]types.UID{}
 	for _, addOn := range addOns {
 		if isThere(addOn) {
-			clusters = append(clusters, addOn.GetNamespace())
+			clusters[addOn.GetNamespace()] = addOn.GetUID()
 		}
 	}
 	return clusters
@@ -38,8 +38,8 @@ func isThere(addOn client.Object) bool {
 }
 
 // dropFormer deletes the RoleBindings of an add-on for all clusters after the last of its agents got its own. Until
-// that succeeds, the passes are remembered: only this one is repeated.
-func (r *Reconciler) dropFormer(ctx context.Context, key types.NamespacedName, f facts) error {
+// that succeeds, the passes are remembered: only this one is repeated. uid is that of the add-on of the pass.
+func (r *Reconciler) dropFormer(ctx context.Context, key types.NamespacedName, uid types.UID, f facts) error {
 	if len(f.former) == 0 {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (r *Reconciler) dropFormer(ctx context.Context, key types.NamespacedName, f
 			return reconcile.Behind(clusterv1.GroupName, "managedclusters", key.Namespace)
 		}
 	}
-	if !r.passed.note(key, denied) {
+	if !r.passed.note(key, uid, denied) {
 		return nil
 	}
 	return r.dropComplete(ctx, key, f.former)
@@ -98,11 +98,11 @@ func (r *Reconciler) tryDrop(
 ) (done bool, err error) {
 	// One that cannot be decoded is there as well.
 	all, err := r.AddOns.ListWatched(ctx, client.MatchingFields{addonapi.IndexName: key.Name}, decode.Metadata)
-	if err != nil || !r.passed.complete(key.Name, livingClusters(all)) {
+	if err != nil || !r.passed.complete(key.Name, livingOn(all)) {
 		return false, err
 	}
 	// The cache may lack the add-on on a cluster whose agent has nothing else yet.
-	if all, err = r.liveAddOns(ctx, key.Name); err != nil || !r.passed.complete(key.Name, livingClusters(all)) {
+	if all, err = r.liveAddOns(ctx, key.Name); err != nil || !r.passed.complete(key.Name, livingOn(all)) {
 		return false, err
 	}
 	for _, cluster := range r.passed.denied(key.Name) {
@@ -168,31 +168,38 @@ func (r *Reconciler) passKept(ctx context.Context, key types.NamespacedName, f f
 	if f.former, err = r.listFormer(ctx, key); err != nil || len(f.former) == 0 {
 		return err
 	}
-	if !f.clusterKnown || isAccepted(f.cluster) {
-		if err := r.keepUnread(ctx, key, f, cause); err != nil {
-			return err
-		}
-	}
-	return r.dropFormer(ctx, key, f)
-}
-
-// keepUnread gives the agent of such an add-on RoleBindings of its own. That needs the metadata of the add-on only.
-func (r *Reconciler) keepUnread(ctx context.Context, key types.NamespacedName, f facts, cause error) error {
-	all, err := r.AddOns.ListWatched(ctx, client.InNamespace(key.Namespace), decode.Metadata)
+	uid, err := r.keepUnread(ctx, key, f, cause)
 	if err != nil {
 		return err
 	}
+	return r.dropFormer(ctx, key, uid, f)
+}
+
+// keepUnread gives the agent of such an add-on RoleBindings of its own, unless the hub does not accept its cluster.
+// That needs the metadata of the add-on only, of which it returns the UID.
+func (r *Reconciler) keepUnread(
+	ctx context.Context, key types.NamespacedName, f facts, cause error,
+) (types.UID, error) {
+	all, err := r.AddOns.ListWatched(ctx, client.InNamespace(key.Namespace), decode.Metadata)
+	if err != nil {
+		return "", err
+	}
 	at := slices.IndexFunc(all, func(addOn client.Object) bool { return addOn.GetName() == key.Name })
-	if at < 0 || !isThere(all[at]) || (all[at].GetDeletionTimestamp() != nil && !addonapi.HookRuns(all[at])) {
-		return nil // It has no roles: none is made that the next pass would end.
+	if at < 0 {
+		return "", nil
+	}
+	uid := all[at].GetUID()
+	denied := f.clusterKnown && !isAccepted(f.cluster)
+	if denied || !isThere(all[at]) || (all[at].GetDeletionTimestamp() != nil && !addonapi.HookRuns(all[at])) {
+		return uid, nil // It has no roles: none is made that the next pass would end.
 	}
 	f.addOn = &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
-		Namespace: key.Namespace, Name: key.Name, UID: all[at].GetUID(), OwnerReferences: all[at].GetOwnerReferences(),
+		Namespace: key.Namespace, Name: key.Name, UID: uid, OwnerReferences: all[at].GetOwnerReferences(),
 	}}
 	f.cluster = &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace}}
 	f.setupErr = cause
 	if f.bindings, err = addonapi.ListBindings(ctx, r.Client, key); err != nil {
-		return err
+		return uid, err
 	}
-	return errors.Join(runAll(ctx, r.bindingWriter(), keepFormer(f))...)
+	return uid, errors.Join(runAll(ctx, r.bindingWriter(), keepFormer(f))...)
 }

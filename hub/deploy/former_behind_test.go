@@ -24,7 +24,7 @@ func TestNoRoleForAllClustersIsTakenByWhatOnlyTheCacheSays(t *testing.T) {
 	cache, live := build(addOnAt("c1")), build(addOnAt("c1"), addOnAt("c2"))
 	r := behindIn(cache, live, addon.Registry{})
 	f := facts{former: []*rbacv1.RoleBinding{former}}
-	assert.NoError(t, r.dropFormer(t.Context(), types.NamespacedName{Namespace: "c1", Name: "a"}, f))
+	assert.NoError(t, r.dropFormer(t.Context(), types.NamespacedName{Namespace: "c1", Name: "a"}, "mca", f))
 	assert.NoError(t, cache.Get(t.Context(), client.ObjectKeyFromObject(former), &rbacv1.RoleBinding{}),
 		"the agent on c2, of an add-on that the API server has, lost its role")
 }

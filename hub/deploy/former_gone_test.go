@@ -23,7 +23,7 @@ func TestTheBindingOfAllClustersGoesAfterTheAddOnThatHeldItUpIsDeleted(t *testin
 	f.former = []*rbacv1.RoleBinding{former}
 	pass := func(clusters ...string) {
 		for _, cluster := range clusters {
-			require.NoError(t, r.dropFormer(t.Context(), types.NamespacedName{Namespace: cluster, Name: "a"}, f))
+			require.NoError(t, r.dropFormer(t.Context(), types.NamespacedName{Namespace: cluster, Name: "a"}, "mca", f))
 		}
 	}
 	pass("c1", "c2")

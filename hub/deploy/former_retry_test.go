@@ -97,7 +97,7 @@ func TestTheBindingOfAllClustersGoesAfterAFailureToo(t *testing.T) {
 	r.Clock = clock
 	f := facts{former: []*rbacv1.RoleBinding{former}}
 	pass := func(cluster string) error {
-		return r.dropFormer(t.Context(), types.NamespacedName{Namespace: cluster, Name: "a"}, f)
+		return r.dropFormer(t.Context(), types.NamespacedName{Namespace: cluster, Name: "a"}, "mca", f)
 	}
 	round := func() (failed []string) {
 		for i := range 20 {
@@ -138,7 +138,7 @@ func TestTheBindingOfAllClustersWaitsForAClusterThatIsAcceptedAgain(t *testing.T
 	pass := func(name string, cluster *clusterv1.ManagedCluster) {
 		t.Helper()
 		f := facts{former: []*rbacv1.RoleBinding{former}, cluster: cluster, clusterKnown: cluster != nil}
-		require.NoError(t, r.dropFormer(t.Context(), types.NamespacedName{Namespace: name, Name: "a"}, f))
+		require.NoError(t, r.dropFormer(t.Context(), types.NamespacedName{Namespace: name, Name: "a"}, "mca", f))
 	}
 	there := func() error {
 		return r.Client.Get(t.Context(), client.ObjectKeyFromObject(former), &rbacv1.RoleBinding{})

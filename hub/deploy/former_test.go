@@ -57,7 +57,7 @@ func TestTheBindingOfAllClustersStaysWhileAnAddOnIsUnknown(t *testing.T) {
 			r := behindIn(c, c, nil)
 			var f facts
 			f.former = []*rbacv1.RoleBinding{former}
-			_ = r.dropFormer(t.Context(), types.NamespacedName{Namespace: "c1", Name: "a"}, f)
+			_ = r.dropFormer(t.Context(), types.NamespacedName{Namespace: "c1", Name: "a"}, "mca", f)
 			err := c.Get(t.Context(), client.ObjectKeyFromObject(former), &rbacv1.RoleBinding{})
 			assert.False(t, apierrors.IsNotFound(err), "the agent of c2 has nothing else")
 		})

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,6 +44,23 @@ func (v *verified) set(key types.NamespacedName, sum works.Sum) {
 		v.sums = map[types.NamespacedName]works.Sum{}
 	}
 	v.sums[key] = sum
+}
+
+// accepts are the clusters of which the API server said in the life of this process that the hub accepts them. A cache
+// that was behind at its start is not any more then.
+type accepts struct{ clusters sync.Map }
+
+// has reports whether a cluster is one of them.
+func (a *accepts) has(cluster *clusterv1.ManagedCluster) bool {
+	uid, known := a.clusters.Load(cluster.Name)
+	return known && uid == cluster.UID
+}
+
+// note notes what the API server said of a cluster.
+func (a *accepts) note(cluster *clusterv1.ManagedCluster) {
+	if isAccepted(cluster) {
+		a.clusters.Store(cluster.Name, cluster.UID)
+	}
 }
 
 // making tells whether bindings and works were made for an add-on.
@@ -158,8 +176,8 @@ type passed struct {
 
 // passes are those of one add-on.
 type passes struct {
-	// clusters are those that had a pass, and whether their agents were denied all roles then.
-	clusters map[string]bool
+	// clusters are those that had a pass.
+	clusters map[string]onePass
 	// awaited is how many the last count asked for.
 	awaited int
 	// failed is why the RoleBindings could not be deleted, in the pass of the cluster repeats; it is tried again at again,
@@ -170,8 +188,14 @@ type passes struct {
 	pause   time.Duration
 }
 
+// onePass is a pass of an add-on on a cluster: of which UID it was, and whether its agents were denied all roles.
+type onePass struct {
+	uid    types.UID
+	denied bool
+}
+
 // note notes a pass, and reports whether there were as many as the last count asked for.
-func (p *passed) note(key types.NamespacedName, denied bool) bool {
+func (p *passed) note(key types.NamespacedName, uid types.UID, denied bool) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.of == nil {
@@ -179,10 +203,10 @@ func (p *passed) note(key types.NamespacedName, denied bool) bool {
 	}
 	have := p.of[key.Name]
 	if have == nil {
-		have = &passes{clusters: map[string]bool{}}
+		have = &passes{clusters: map[string]onePass{}}
 		p.of[key.Name] = have
 	}
-	have.clusters[key.Namespace] = denied
+	have.clusters[key.Namespace] = onePass{uid, denied}
 	return len(have.clusters) >= have.awaited
 }
 
@@ -195,8 +219,8 @@ func (p *passed) denied(addOn string) []string {
 		return nil
 	}
 	var clusters []string
-	for cluster, denied := range have.clusters {
-		if denied {
+	for cluster, pass := range have.clusters {
+		if pass.denied {
 			clusters = append(clusters, cluster)
 		}
 	}
@@ -246,16 +270,17 @@ func (p *passed) leave(key types.NamespacedName) bool {
 	return true
 }
 
-// complete reports whether the add-on had a pass on each of these clusters.
-func (p *passed) complete(addOn string, clusters []string) bool {
+// complete reports whether the add-on had a pass on each of these clusters. That of an earlier add-on of the name, with
+// another UID, does not count.
+func (p *passed) complete(addOn string, clusters map[string]types.UID) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	have := p.of[addOn]
 	if have == nil {
 		return false
 	}
-	for _, cluster := range clusters {
-		if _, passed := have.clusters[cluster]; !passed {
+	for cluster, uid := range clusters {
+		if pass, is := have.clusters[cluster]; !is || pass.uid != uid {
 			have.awaited = len(clusters)
 			return false
 		}

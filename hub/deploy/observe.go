@@ -27,7 +27,7 @@ import (
 func (r *Reconciler) observeAccess(ctx context.Context, key types.NamespacedName) (facts, error) {
 	f := facts{now: r.Clock.Now(), account: r.account(), rules: r.Hosting}
 	var err error
-	if f.cluster, err = r.clusterOf(ctx, key.Namespace); err != nil {
+	if f.cluster, err = r.clusterOf(ctx, f, key.Namespace); err != nil {
 		return f, err
 	}
 	f.clusterKnown = true
@@ -72,7 +72,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, f fa
 	if f.foreign, err = r.observeNamespace(ctx, key.Namespace); err != nil {
 		return facts{}, err
 	}
-	if f.host, err = r.observeHost(ctx, f.addOn); err != nil {
+	if f.host, err = r.observeHost(ctx, f); err != nil {
 		return facts{}, err
 	}
 	if f.works, err = r.listWorks(ctx, f.addOn); err != nil {
@@ -189,13 +189,10 @@ func (r *Reconciler) listWorks(
 }
 
 // observeHost reads the hosting cluster of the add-on; nil when it names none, or one that does not exist.
-func (r *Reconciler) observeHost(
-	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
-) (*clusterv1.ManagedCluster, error) {
-	name := addOn.Annotations[names.AnnotationHostingCluster]
+func (r *Reconciler) observeHost(ctx context.Context, f facts) (*clusterv1.ManagedCluster, error) {
+	name := hostName(f)
 	if name == "" {
 		return nil, nil // no host is a good answer
 	}
-	return reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{},
-		client.UnsafeDisableDeepCopy)
+	return r.clusterOf(ctx, f, name)
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// observeDeletion reads the facts about an add-on with finalizers.
+// observeDeletion reads the facts about an add-on with finalizers. live are clusters that the API server has.
 func (r *Reconciler) observeDeletion(
-	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
+	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, live map[string]*clusterv1.ManagedCluster,
 ) (deletionFacts, error) {
-	f := deletionFacts{facts: facts{now: r.Clock.Now(), addOn: addOn, rules: r.Hosting}, managed: true}
+	f := deletionFacts{facts: facts{now: r.Clock.Now(), addOn: addOn, rules: r.Hosting, live: live}, managed: true}
 	agent, found, err := r.Agents.Agent(ctx, addOn.Name)
 	if err != nil {
 		return f, err
@@ -34,13 +34,13 @@ func (r *Reconciler) observeDeletion(
 	if !f.ours {
 		return f, nil
 	}
-	if f.cluster, err = r.clusterOf(ctx, addOn.Namespace); err != nil {
+	if f.cluster, err = r.clusterOf(ctx, f.facts, addOn.Namespace); err != nil {
 		return f, err
 	}
 	if f.namespaceDeleting, err = r.namespaceDeleting(ctx, addOn.Namespace); err != nil {
 		return f, err
 	}
-	if f.host, err = r.observeHost(ctx, addOn); err != nil {
+	if f.host, err = r.observeHost(ctx, f.facts); err != nil {
 		return f, err
 	}
 	if f.works, err = r.listWorks(ctx, addOn); err != nil {
@@ -51,7 +51,7 @@ func (r *Reconciler) observeDeletion(
 	}
 	f.hosts = map[string]*clusterv1.ManagedCluster{}
 	for _, namespace := range hookNamespaces(f.facts) {
-		host, err := r.clusterOf(ctx, namespace)
+		host, err := r.clusterOf(ctx, f.facts, namespace)
 		if err != nil {
 			return f, err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,13 +61,9 @@ func (r *Reconciler) deploy(ctx context.Context, request ctrl.Request, f facts) 
 		f.record(after, f.works, false)
 		_, err := r.AddOns.PatchAddOnStatus(ctx, f.addOn, after)
 		outcome := reconcile.FromError(client.IgnoreNotFound(err)).And(f.repeated())
-		return outcome.And(reconcile.FromError(r.dropFormer(ctx, request.NamespacedName, f))).Settle(f.now)
+		return outcome.And(reconcile.FromError(r.leaveRoles(ctx, request.NamespacedName, f))).Settle(f.now)
 	}
-	p := decide(f)
-	stale, err := r.stale(ctx, f, p)
-	if stale {
-		err = reconcile.Behind(addonv1beta1.GroupName, "managedclusteraddons", request.String())
-	}
+	f, p, err := r.confirmed(ctx, request.NamespacedName, f)
 	if err != nil {
 		return reconcile.FromError(err).Settle(f.now)
 	}
@@ -78,7 +75,7 @@ func (r *Reconciler) deploy(ctx context.Context, request ctrl.Request, f facts) 
 	done := r.act(ctx, f, p)
 	var former error
 	if f.accepted() != nil || (f.refused == nil && errors.Join(done.bindings...) == nil) {
-		former = r.dropFormer(ctx, request.NamespacedName, f)
+		former = r.dropFormer(ctx, request.NamespacedName, f.addOn.UID, f)
 	}
 	if done.addOn != nil {
 		f.addOn = done.addOn
@@ -86,6 +83,20 @@ func (r *Reconciler) deploy(ctx context.Context, request ctrl.Request, f facts) 
 	after := conclude(f, p, done)
 	_, err = r.AddOns.PatchAddOnStatus(ctx, f.addOn, after)
 	return outcomeOf(f, p, done, err).And(reconcile.FromError(former)).Settle(f.now)
+}
+
+// errClusterDeleting says why an add-on on a cluster that is being deleted is not asked what it wants.
+var errClusterDeleting = errors.New("the cluster is being deleted")
+
+// leaveRoles is the part of a pass without anything to deploy that concerns RoleBindings for all clusters. On a cluster
+// that is being deleted, the hooks of the add-on are about to run and may need the roles.
+func (r *Reconciler) leaveRoles(ctx context.Context, key types.NamespacedName, f facts) error {
+	if len(f.former) > 0 && isAccepted(f.cluster) {
+		if _, err := r.keepUnread(ctx, key, f, errClusterDeleting); err != nil {
+			return err
+		}
+	}
+	return r.dropFormer(ctx, key, f.addOn.UID, f)
 }
 
 // takeRoles deletes the RoleBindings that a plan deletes, before anything else is written: a status that the agent
@@ -106,10 +117,18 @@ func (r *Reconciler) reconcileDeletion(
 	if len(addOn.Finalizers) == 0 {
 		return ctrl.Result{}, nil
 	}
-	f, err := r.observeDeletion(ctx, addOn)
+	f, err := r.observeDeletion(ctx, addOn, nil)
 	if err != nil {
 		return reconcile.Retry(err).Settle(now)
 	}
 	p := decideDeletion(f)
-	return r.actOnDeletion(ctx, f, p).Settle(now)
+	d, err := r.deletionStale(ctx, f, p)
+	if d.clusters != nil {
+		if f, err = r.observeDeletion(ctx, addOn, d.clusters); err != nil {
+			return reconcile.Retry(err).Settle(now)
+		}
+		p = decideDeletion(f)
+		d, err = r.deletionStale(ctx, f, p)
+	}
+	return r.actOnDeletion(ctx, f, p, d.exists(), err).Settle(now)
 }

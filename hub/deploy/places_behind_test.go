@@ -218,7 +218,7 @@ func TestNoRoleGivesItsPlaceToAnotherByAnEarlierCopyOfItsCluster(t *testing.T) {
 			p := decide(cached)
 			require.Len(t, p.bindings, 1)
 			require.Equal(t, tc.verb, p.bindings[0].Verb)
-			stale, err := (&Reconciler{Live: live, AddOns: addonapi.Client{}}).stale(t.Context(), cached, p)
+			stale, err := isStale((&Reconciler{Live: live, AddOns: addonapi.Client{}}).stale(t.Context(), cached, p))
 			require.NoError(t, err)
 			assert.True(t, stale, "the agent loses what it may by a copy of cluster c1 that the API server does not have any more")
 		})
@@ -244,7 +244,7 @@ func TestNoObjectIsDeletedByAnEarlierCopyOfItsHostingCluster(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"host/for-hosts-with-a-label"}, lost(planned.steps))
 	r := &Reconciler{Live: live, AddOns: addonapi.Client{}}
-	stale, err := r.stale(t.Context(), cached, plan{works: planned.steps})
+	stale, err := isStale(r.stale(t.Context(), cached, plan{works: planned.steps}))
 	require.NoError(t, err)
 	assert.True(t, stale, "it loses %v, by a copy of its hosting cluster that the API server does not have any more", lost(planned.steps))
 }
@@ -265,7 +265,7 @@ func TestNoFinalizerOfALivingAddOnGoesByWhatOnlyTheCacheSays(t *testing.T) {
 	cached := f
 	cached.host = nil
 	p := decide(cached)
-	stale, err := (&Reconciler{Live: live, AddOns: addonapi.Client{}}).stale(t.Context(), cached, p)
+	stale, err := isStale((&Reconciler{Live: live, AddOns: addonapi.Client{}}).stale(t.Context(), cached, p))
 	require.NoError(t, err)
 	if p.finalizers != nil {
 		assert.True(t, stale, "the finalizer goes, and only %v stay, by a cache that lacks the hosting cluster: who deletes the "+

@@ -93,7 +93,7 @@ func (r *Reconciler) Preview(ctx context.Context, key types.NamespacedName) (Pre
 func (r *Reconciler) previewHooks(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn) ([]workStep, error) {
 	deleted := addOn.DeepCopy()
 	deleted.DeletionTimestamp = &metav1.Time{Time: r.Clock.Now()}
-	f, err := r.observeDeletion(ctx, deleted)
+	f, err := r.observeDeletion(ctx, deleted, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -63,6 +63,7 @@ type Reconciler struct {
 	asksFor  asksFor
 	made     made
 	passed   passed
+	accepts  accepts
 }
 
 // account returns the ServiceAccount as which bindings are written, as namespace/name.
@@ -70,14 +71,10 @@ func (r *Reconciler) account() string {
 	return cmp.Or(r.Account, cmp.Or(r.Home, names.NamespaceHub)+"/"+names.ServiceAccountAddons)
 }
 
-// liveCluster reads a cluster from the API server; nil when it does not exist. Programs of authors may list clusters
-// and not get one.
-func (r *Reconciler) liveCluster(ctx context.Context, name string) (*clusterv1.ManagedCluster, error) {
-	return reconcile.GetListed[*clusterv1.ManagedCluster](ctx, r.Live, types.NamespacedName{Name: name},
-		&clusterv1.ManagedClusterList{})
-}
-
-// clusterOf reads a cluster; nil when there is none.
-func (r *Reconciler) clusterOf(ctx context.Context, name string) (*clusterv1.ManagedCluster, error) {
+// clusterOf reads a cluster from the cache, unless the pass has that of the API server; nil when there is none.
+func (r *Reconciler) clusterOf(ctx context.Context, f facts, name string) (*clusterv1.ManagedCluster, error) {
+	if live, is := f.live[name]; is {
+		return live, nil
+	}
 	return reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{})
 }

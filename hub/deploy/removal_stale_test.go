@@ -85,7 +85,7 @@ func TestNoWorkIsDeletedByWhatOnlyTheCacheSays(t *testing.T) {
 			tc.cached(&f)
 			planned, err := planWorks(f)
 			require.NoError(t, err)
-			stale, err := r.stale(t.Context(), f, plan{works: planned.steps})
+			stale, err := isStale(r.stale(t.Context(), f, plan{works: planned.steps}))
 			require.NoError(t, err)
 			assert.Equal(t, tc.stale, stale, "%v", verbsOf(planned.steps))
 		})

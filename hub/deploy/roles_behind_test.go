@@ -36,7 +36,7 @@ func TestNoRoleIsTakenByAnEarlierCopyOfItsCluster(t *testing.T) {
 	p := decide(cached)
 	require.Len(t, p.bindings, 1)
 	require.Equal(t, reconcile.Delete, p.bindings[0].Verb)
-	stale, err := (&Reconciler{Live: live, AddOns: addonapi.Client{}}).stale(t.Context(), cached, p)
+	stale, err := isStale((&Reconciler{Live: live, AddOns: addonapi.Client{}}).stale(t.Context(), cached, p))
 	require.NoError(t, err)
 	assert.True(t, stale, "the agent loses role gpu by a copy of cluster c1 that the API server does not have any more")
 }

@@ -54,10 +54,11 @@ func TestNothingIsMadeAgainForAnAddOnThatIsGone(t *testing.T) {
 				builder.WithObjects(&addonv1alpha1.ManagedClusterAddOn{ObjectMeta: *tc.live})
 			}
 			c := builder.Build()
-			r := &Reconciler{Live: c, AddOns: addonapi.Client{Client: c}}
+			r, c1 := &Reconciler{Live: c, AddOns: addonapi.Client{Client: c}}, clusterThatIs("c1", true)
+			r.accepts.note(c1)
 			addOn := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a", UID: "u"}}
 			addOn.Status.Conditions = []metav1.Condition{{Type: tc.had, Status: metav1.ConditionTrue}}
-			stale, err := r.stale(t.Context(), facts{addOn: addOn}, tc.plan)
+			stale, err := isStale(r.stale(t.Context(), facts{addOn: addOn, cluster: c1}, tc.plan))
 			require.NoError(t, err)
 			assert.Equal(t, tc.want, stale)
 		})
@@ -71,13 +72,14 @@ func TestNothingIsMadeAgainForAnAddOnThatIsGoneBeforeItsStatusSaysAnything(t *te
 	scheme := runtime.NewScheme()
 	require.NoError(t, addonv1alpha1.Install(scheme))
 	live := fake.NewClientBuilder().WithScheme(scheme).Build()
-	r := &Reconciler{Live: live, AddOns: addonapi.Client{Client: live}}
+	r, c1 := &Reconciler{Live: live, AddOns: addonapi.Client{Client: live}}, clusterThatIs("c1", true)
+	r.accepts.note(c1)
 	addOn := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a", UID: "u"}}
 	binds := plan{bindings: []bindingStep{{Verb: reconcile.Create, After: &rbacv1.RoleBinding{}}}}
 	deploys := plan{works: []workStep{{Verb: reconcile.Create, After: &workv1.ManifestWork{}}}}
 	stale := func(p plan) bool {
 		t.Helper()
-		is, err := r.stale(t.Context(), facts{addOn: addOn}, p)
+		is, err := isStale(r.stale(t.Context(), facts{addOn: addOn, cluster: c1}, p))
 		require.NoError(t, err)
 		return is
 	}
@@ -134,7 +136,7 @@ func TestAnAddOnThatKeepsItsConfigurationIsNotPutBackByAnEarlierStatus(t *testin
 			if tc.before == "" {
 				step = workStep{Verb: reconcile.Create, After: work(tc.cached)}
 			}
-			stale, err := r.stale(t.Context(), f, plan{works: []workStep{step}})
+			stale, err := isStale(r.stale(t.Context(), f, plan{works: []workStep{step}}))
 			require.NoError(t, err)
 			assert.Equal(t, tc.want, stale)
 		})
@@ -177,7 +179,7 @@ func TestAHookDoesNotRunAgainAfterItsFinalizerIsGone(t *testing.T) {
 			f := deletionFacts{facts: facts{addOn: &addonv1beta1.ManagedClusterAddOn{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a", UID: "u", Finalizers: []string{finalizerHostedHook}},
 			}}}
-			stale, err := r.deletionStale(t.Context(), f, deletionPlan{works: tc.steps})
+			stale, err := isStale(r.deletionStale(t.Context(), f, deletionPlan{works: tc.steps}))
 			require.NoError(t, err)
 			assert.Equal(t, tc.want, stale)
 		})
@@ -202,20 +204,20 @@ func TestNothingIsMadeAgainForAnAddOnThatIsGoneAndWasNotWell(t *testing.T) {
 			scheme := runtime.NewScheme()
 			require.NoError(t, addonv1alpha1.Install(scheme))
 			live := fake.NewClientBuilder().WithScheme(scheme).Build()
-			r := &Reconciler{Live: live, AddOns: addonapi.Client{Client: live}}
+			r, c1 := &Reconciler{Live: live, AddOns: addonapi.Client{Client: live}}, clusterThatIs("c1", true)
 			addOn := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a", UID: "u"}}
 			// This process made its works, and saw that they are applied, before the cluster refused one.
-			_, err := r.stale(t.Context(), facts{addOn: addOn}, deploys)
+			_, err := isStale(r.stale(t.Context(), facts{addOn: addOn, cluster: c1}, deploys))
 			require.NoError(t, err)
 			addOn.Status.Conditions = []metav1.Condition{{
 				Type: addonv1beta1.ManagedClusterAddOnManifestApplied, Status: metav1.ConditionTrue,
 			}}
-			_, err = r.stale(t.Context(), facts{addOn: addOn}, plan{})
+			_, err = isStale(r.stale(t.Context(), facts{addOn: addOn, cluster: c1}, plan{}))
 			require.NoError(t, err)
 			addOn.Status.Conditions = []metav1.Condition{condition}
-			_, err = r.stale(t.Context(), facts{addOn: addOn}, plan{})
+			_, err = isStale(r.stale(t.Context(), facts{addOn: addOn, cluster: c1}, plan{}))
 			require.NoError(t, err)
-			stale, err := r.stale(t.Context(), facts{addOn: addOn}, deploys)
+			stale, err := isStale(r.stale(t.Context(), facts{addOn: addOn, cluster: c1}, deploys))
 			require.NoError(t, err)
 			assert.True(t, stale, "its works are made again for an add-on that is gone")
 		})

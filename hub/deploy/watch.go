@@ -125,7 +125,7 @@ func (r *Reconciler) ofNewBinding(ctx context.Context, binding client.Object) []
 	if len(requests) != 1 {
 		return nil
 	}
-	cluster, err := r.clusterOf(ctx, requests[0].Namespace)
+	cluster, err := r.clusterOf(ctx, facts{}, requests[0].Namespace)
 	if err != nil || cluster == nil || !cluster.Spec.HubAcceptsClient {
 		return requests
 	}

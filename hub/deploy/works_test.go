@@ -113,6 +113,7 @@ func TestWorksAreLaidOut(t *testing.T) {
 				configMap("a", 400_000), configMap("c", 400_000), configMap("d", 400_000), configMap("e", 400_000),
 			},
 			between: func(t *testing.T, f *facts) {
+				t.Helper()
 				f.works = []*workv1.ManifestWork{f.works[0], f.works[2]}
 			},
 			first: map[string][]string{"addon-a-deploy-0": {"a"}, "addon-a-deploy-1": {"b"}, "addon-a-deploy-2": {"c"}},
@@ -144,6 +145,7 @@ func TestWorksAreLaidOut(t *testing.T) {
 			before: []*unstructured.Unstructured{configMap("a", 200_000), configMap("b", 1000)},
 			after:  []*unstructured.Unstructured{configMap("b", 300_000)},
 			between: func(t *testing.T, f *facts) {
+				t.Helper()
 				f.rendering.Objects = []*unstructured.Unstructured{configMap("a", 200_000), configMap("b", 300_000)}
 				*f, _ = simulate(t, *f)
 			},
@@ -165,6 +167,7 @@ func TestWorksAreLaidOut(t *testing.T) {
 			before: []*unstructured.Unstructured{},
 			after:  []*unstructured.Unstructured{configMap("a", 1)},
 			between: func(t *testing.T, f *facts) {
+				t.Helper()
 				f.works = []*workv1.ManifestWork{
 					{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "addon-a-deploy-0"}},
 					{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "mine"}},
@@ -177,6 +180,7 @@ func TestWorksAreLaidOut(t *testing.T) {
 			before: []*unstructured.Unstructured{configMap("a", 1)},
 			after:  []*unstructured.Unstructured{configMap("a", 1), configMap("b", 1)},
 			between: func(t *testing.T, f *facts) {
+				t.Helper()
 				f.works[0].DeletionTimestamp = &metav1.Time{Time: f.now}
 			},
 			first: map[string][]string{"addon-a-deploy-0": {"a"}},

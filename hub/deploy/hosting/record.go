@@ -30,7 +30,7 @@ func Counts(addOn *addonv1beta1.ManagedClusterAddOn, work *workv1.ManifestWork) 
 	if known {
 		return slices.Contains(split(recorded), work.Namespace)
 	}
-	return slices.ContainsFunc(addOn.Finalizers, isOfHostedMode)
+	return slices.ContainsFunc(addOn.Finalizers, IsFinalizer)
 }
 
 // isHook reports whether a work runs pre-delete hooks.
@@ -38,8 +38,19 @@ func isHook(addOn *addonv1beta1.ManagedClusterAddOn, work *workv1.ManifestWork) 
 	return strings.HasPrefix(work.Name, "addon-"+addOn.Name+"-pre-delete")
 }
 
-// isOfHostedMode reports whether an add-on has a finalizer because something of it is on a hosting cluster.
-func isOfHostedMode(finalizer string) bool {
+// Places returns the clusters on which works of an add-on may be besides its own: the hosting cluster that it names and
+// those that the hub recorded.
+func Places(addOn *addonv1beta1.ManagedClusterAddOn) []string {
+	hosts := split(addOn.Annotations[names.AnnotationHostedOn])
+	named := addOn.Annotations[names.AnnotationHostingCluster]
+	if named != "" && named != addOn.Namespace && !slices.Contains(hosts, named) {
+		hosts = append(hosts, named)
+	}
+	return hosts
+}
+
+// IsFinalizer reports whether an add-on has a finalizer because something of it is on a hosting cluster.
+func IsFinalizer(finalizer string) bool {
 	return slices.Contains([]string{
 		addonv1beta1.AddonHostingManifestFinalizer, addonv1alpha1.AddonDeprecatedHostingManifestFinalizer,
 		addonv1beta1.AddonHostingPreDeleteHookFinalizer, addonv1alpha1.AddonDeprecatedHostingPreDeleteHookFinalizer,

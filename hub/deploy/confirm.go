@@ -1,0 +1,226 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/hub/deploy/hosting"
+	"github.com/spokelet/spokelet/internal/confighash"
+	"github.com/spokelet/spokelet/internal/hubprocess"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// doubt is why a plan is not carried out as it is; the zero value is none.
+type doubt struct {
+	// behind reports that the cache does not show who may have what as it is: the pass is a lost race.
+	behind bool
+	// clusters are the clusters of the add-on by name, nil for one that does not exist, as the API server has them. They
+	// differ from those in the cache in what may be rendered. The agents of clusters write a part of that all the time, so
+	// the pass is not repeated for it: it decides again with them.
+	clusters map[string]*clusterv1.ManagedCluster
+}
+
+func (d doubt) exists() bool { return d.behind || d.clusters != nil }
+
+// confirmed decides about an add-on by what the API server has, as far as the plan takes something.
+func (r *Reconciler) confirmed(ctx context.Context, key types.NamespacedName, f facts) (facts, plan, error) {
+	p := decide(f)
+	d, err := r.stale(ctx, f, p)
+	if err == nil && d.clusters != nil {
+		f.cluster, f.live = d.clusters[key.Namespace], d.clusters
+		if f, err = r.observe(ctx, key, f); err != nil {
+			return f, p, err
+		}
+		if d = (doubt{behind: !f.relevant}); f.relevant {
+			p = decide(f)
+			d, err = r.stale(ctx, f, p)
+		}
+	}
+	if d.exists() {
+		err = reconcile.Behind(addonv1beta1.GroupName, "managedclusteraddons", key.String())
+	}
+	return f, p, err
+}
+
+// stale returns whether a plan is about an add-on that the cache does not show as it is. One makes again what an add-on
+// had that is gone: Kubernetes would collect what is made for it, which would wake the next pass, without an end, and
+// its agent would have its roles meanwhile. Another one puts an add-on that keeps its configuration back to one that it
+// had before. A third one removes something from a cluster, and the cache may show the annotations, the cluster or the
+// hosting cluster of before. The first role on a cluster in the life of the process is given only when the API server
+// says that the hub accepts it.
+func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (doubt, error) {
+	again := makesAgain(r.made.had(f.addOn), p)
+	back := f.configuration.Choice.Held != "" && (again || changesConfigs(p))
+	removes := takesObjects(p) || takesRoles(p) || dropsGuards(f, p)
+	if again || back || removes {
+		live, err := r.AddOns.SameAddOn(ctx, r.Live, f.addOn)
+		if err != nil || live == nil || (again && live.DeletionTimestamp != nil) {
+			return doubt{behind: err == nil}, err
+		}
+		has := confighash.Map(f.addOn.Status.ConfigReferences)
+		if back && !maps.Equal(confighash.Map(live.Status.ConfigReferences), has) {
+			return doubt{behind: true}, nil
+		}
+		if removes && !sameWishes(live, f.addOn) {
+			return doubt{behind: true}, nil
+		}
+	}
+	grants := creates(p.bindings) && !r.accepts.has(f.cluster)
+	if removes || grants {
+		cached := map[string]*clusterv1.ManagedCluster{f.addOn.Namespace: f.cluster}
+		if name := hostName(f); removes && name != "" {
+			cached[name] = f.host
+		}
+		if d, err := r.confirmClusters(ctx, f, cached); err != nil || d.exists() {
+			return d, err
+		}
+		r.accepts.note(f.cluster)
+	}
+	r.made.note(f.addOn, p)
+	return doubt{}, nil
+}
+
+// deletionStale returns whether a plan that deletes works, or removes finalizers, is about an earlier add-on of the
+// name, which only the cache has, or about clusters or works that are not as the cache has them; or one that creates
+// works is about an add-on that lost its finalizers meanwhile, or whose hooks were recorded. The cache of works may be
+// ahead of it and show that those of the hooks are gone: they would run again, and nobody would delete their works.
+// Only we remove finalizers of ours, one pass after the other.
+func (r *Reconciler) deletionStale(ctx context.Context, f deletionFacts, p deletionPlan) (doubt, error) {
+	creates, takes := creates(p.works), takesObjects(plan{works: p.works})
+	if f.ours && (takes || len(p.drop) > 0) {
+		if d, err := r.confirmPlaces(ctx, f, p); err != nil || d.exists() {
+			return d, err
+		}
+	}
+	if !creates && !takes {
+		return doubt{}, nil
+	}
+	live, err := r.AddOns.SameAddOn(ctx, r.Live, f.addOn)
+	if err != nil || live == nil {
+		return doubt{behind: err == nil}, err
+	}
+	recorded := live.GetAnnotations()[names.AnnotationHookAttempts] != f.addOn.Annotations[names.AnnotationHookAttempts]
+	return doubt{
+		behind: (takes && !sameWishes(live, f.addOn)) ||
+			(creates && (recorded || !slices.ContainsFunc(live.GetFinalizers(), isOCMFinalizer))),
+	}, nil
+}
+
+// confirmPlaces compares the clusters of an add-on that is being deleted, its namespace, and its works on hosting
+// clusters with those that the API server has: a hook is skipped where it could not run, and a work on a hosting
+// cluster has no owner that takes it along.
+func (r *Reconciler) confirmPlaces(ctx context.Context, f deletionFacts, p deletionPlan) (doubt, error) {
+	clusters := map[string]*clusterv1.ManagedCluster{f.addOn.Namespace: f.cluster}
+	if name := hostName(f.facts); name != "" {
+		clusters[name] = f.host
+	}
+	maps.Copy(clusters, f.hosts)
+	if d, err := r.confirmClusters(ctx, f.facts, clusters); err != nil || d.exists() {
+		return d, err
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+	if err := r.Live.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: f.addOn.Namespace}); err != nil {
+		return doubt{}, fmt.Errorf("reading namespace %s: %w", f.addOn.Namespace, err)
+	}
+	at := slices.IndexFunc(list.Items, func(n metav1.PartialObjectMetadata) bool { return n.Name == f.addOn.Namespace })
+	if (at < 0 || list.Items[at].DeletionTimestamp != nil) != f.namespaceDeleting {
+		return doubt{behind: true}, nil
+	}
+	return r.confirmHosted(ctx, f, p)
+}
+
+// confirmHosted looks for works on hosting clusters that the cache does not have yet, before the finalizers go that
+// guard them.
+func (r *Reconciler) confirmHosted(ctx context.Context, f deletionFacts, p deletionPlan) (doubt, error) {
+	if !slices.ContainsFunc(p.drop, hosting.IsFinalizer) {
+		return doubt{}, nil
+	}
+	known := map[types.UID]bool{}
+	for _, work := range f.works {
+		known[work.UID] = true
+	}
+	for _, host := range hosting.Places(f.addOn) {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(schema.GroupVersion(workv1.GroupVersion).WithKind("ManifestWorkList"))
+		err := r.Live.List(ctx, list, client.InNamespace(host), client.MatchingLabels{
+			names.LabelAddonName: f.addOn.Name, names.LabelAddonNamespace: f.addOn.Namespace,
+		})
+		if err != nil {
+			return doubt{}, fmt.Errorf("listing the ManifestWorks of add-on %s on hosting cluster %s: %w",
+				client.ObjectKeyFromObject(f.addOn), host, err)
+		}
+		for i := range list.Items {
+			work := &workv1.ManifestWork{ObjectMeta: list.Items[i].ObjectMeta}
+			if work.DeletionTimestamp == nil && !known[work.UID] && hosting.Counts(f.addOn, work) {
+				return doubt{behind: true}, nil
+			}
+		}
+	}
+	return doubt{}, nil
+}
+
+// confirmClusters compares clusters with those that the API server has, unless the pass has these.
+func (r *Reconciler) confirmClusters(
+	ctx context.Context, f facts, cached map[string]*clusterv1.ManagedCluster,
+) (doubt, error) {
+	all, differ := map[string]*clusterv1.ManagedCluster{}, false
+	for name, cluster := range cached {
+		if _, is := f.live[name]; is {
+			all[name] = cluster
+			continue
+		}
+		live, err := r.liveCluster(ctx, name)
+		if err != nil {
+			return doubt{}, err
+		}
+		if !sameStanding(live, cluster) {
+			return doubt{behind: true}, nil
+		}
+		all[name] = live
+		differ = differ || (live != nil && clusterDiffers(cluster, live))
+	}
+	if !differ {
+		return doubt{}, nil
+	}
+	return doubt{clusters: all}, nil
+}
+
+// liveCluster reads a cluster from the API server as a cache keeps it; nil when it does not exist. Programs of authors
+// may list clusters and not get one.
+func (r *Reconciler) liveCluster(ctx context.Context, name string) (*clusterv1.ManagedCluster, error) {
+	live, err := reconcile.GetListed[*clusterv1.ManagedCluster](ctx, r.Live, types.NamespacedName{Name: name},
+		&clusterv1.ManagedClusterList{})
+	if err != nil || live == nil {
+		return live, err
+	}
+	if _, err := (&hubprocess.Trims{}).Cluster(live); err != nil {
+		return nil, fmt.Errorf("trimming cluster %s: %w", name, err)
+	}
+	return live, nil
+}
+
+// sameWishes reports whether two copies of an add-on ask for the same, of which either may be from the cache: its
+// labels, annotations and spec are what is rendered. The cache does without labels beyond its bound, and without the
+// copy of the add-on that kubectl keeps in an annotation.
+func sameWishes(a, b *addonv1beta1.ManagedClusterAddOn) bool {
+	annotations := func(of *addonv1beta1.ManagedClusterAddOn) map[string]string {
+		all := maps.Clone(of.Annotations)
+		delete(all, corev1.LastAppliedConfigAnnotation)
+		return all
+	}
+	return a.Generation == b.Generation && a.DeletionTimestamp.IsZero() == b.DeletionTimestamp.IsZero() &&
+		maps.Equal(annotations(a), annotations(b)) && maps.Equal(hubprocess.Labels(a), hubprocess.Labels(b))
+}
