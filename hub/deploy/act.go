@@ -135,10 +135,9 @@ func (r *Reconciler) recordAdmission(
 	if !f.configuration.Admitted || !slices.ContainsFunc(p.works, writes) {
 		return f.addOn, nil
 	}
-	after := f.addOn.DeepCopy()
-	f.record(after, ownWorks(f), false)
-	_, err := r.AddOns.PatchAddOnStatus(ctx, f.addOn, after)
-	return after, err
+	recorded := f.addOn.DeepCopy()
+	f.record(recorded, ownWorks(f), false)
+	return r.AddOns.PatchAddOnConfigs(ctx, f.addOn, recorded.Status.ConfigReferences)
 }
 
 // recordUnneeded records an Event on an add-on that lives about finalizers that it does not need any more. One that got

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -29,6 +30,7 @@ func TestAnAdmissionIsRecordedBeforeAnyWorkIsWritten(t *testing.T) {
 		"no work is written":          {admitted: true, verb: reconcile.Keep},
 		"the status shows it already": {verb: reconcile.Patch},
 	}
+	recorded := fixture.AddOn("c1", fixture.Has(fixture.DeploymentConfig("own"), "hash")).Status.ConfigReferences
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			scheme := runtime.NewScheme()
@@ -42,14 +44,14 @@ func TestAnAdmissionIsRecordedBeforeAnyWorkIsWritten(t *testing.T) {
 			f := facts{addOn: before, configuration: addon.Configuration{
 				Admitted: tc.admitted,
 				Record: func(after *addonv1beta1.ManagedClusterAddOn, _ addon.Progress) {
-					after.Status.Namespace = "recorded"
+					after.Status.ConfigReferences = recorded
 				},
 			}}
 			after, err := r.recordAdmission(t.Context(), f, plan{works: []workStep{{Verb: tc.verb}}})
 			require.NoError(t, err)
 			stored, err := r.AddOns.GetAddOn(t.Context(), client.ObjectKeyFromObject(object))
 			require.NoError(t, err)
-			assert.Equal(t, tc.want, stored.Status.Namespace == "recorded")
+			assert.Equal(t, tc.want, len(stored.Status.ConfigReferences) == 1)
 			assert.Equal(t, stored.ResourceVersion, after.ResourceVersion, "more of the status can be written")
 		})
 	}

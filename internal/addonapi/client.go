@@ -235,18 +235,38 @@ func (c Client) DeleteAddOn(ctx context.Context, addon *addonv1beta1.ManagedClus
 	return nil
 }
 
-// PatchAddOn writes the difference between two copies except the status, like reconcile.PatchMain. after gets the new
-// resourceVersion and generation, so that its status can be written next.
+// PatchAddOn writes the difference between two copies except the status, like reconcile.PatchMetadata, or like
+// reconcile.PatchMain where the spec differs. after gets the new resourceVersion and generation, so that its status can
+// be written next.
 func (c Client) PatchAddOn(ctx context.Context, before, after *addonv1beta1.ManagedClusterAddOn) (bool, error) {
-	if reflect.DeepEqual(before.ObjectMeta, after.ObjectMeta) && reflect.DeepEqual(before.Spec, after.Spec) {
+	write := reconcile.PatchMetadata
+	switch {
+	case !reflect.DeepEqual(before.Spec, after.Spec):
+		write = reconcile.PatchMain
+	case reflect.DeepEqual(before.ObjectMeta, after.ObjectMeta):
 		return false, nil
 	}
 	wire := c.wireAddOn(after)
-	changed, err := reconcile.PatchMain(ctx, c.Client, c.wireAddOn(before), wire)
+	changed, err := write(ctx, c.Client, c.wireAddOn(before), wire)
 	if changed {
 		after.ResourceVersion, after.Generation = wire.GetResourceVersion(), wire.GetGeneration()
 	}
 	return changed, err
+}
+
+// PatchAddOnConfigs writes status.configReferences of an add-on, like reconcile.PatchStatusField, and returns the add-on
+// as it is then.
+func (c Client) PatchAddOnConfigs(
+	ctx context.Context, before *addonv1beta1.ManagedClusterAddOn, references []addonv1beta1.ConfigReference,
+) (*addonv1beta1.ManagedClusterAddOn, error) {
+	after := before.DeepCopy()
+	after.Status.ConfigReferences = references
+	wire := c.wireAddOn(after)
+	changed, err := reconcile.PatchStatusField(ctx, c.Client, c.wireAddOn(before), wire, "configReferences")
+	if changed {
+		after.ResourceVersion = wire.GetResourceVersion()
+	}
+	return after, err
 }
 
 // PatchAddOnStatus writes the difference between the statuses of two copies, like reconcile.PatchStatus. after gets the

@@ -1,0 +1,192 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// PatchMetadata writes the difference between the labels, annotations, owners and finalizers of two copies of an object
+// as one JSON patch. It is guarded by the UID, the generation and what it changes, and not by the resourceVersion: a
+// user who may write the status of the object all the time could let each other patch fail. Where one of them is not as
+// before, the patch is that of PatchMain. It sends nothing and returns false when the copies do not differ.
+func PatchMetadata(ctx context.Context, c client.Client, before, after client.Object) (bool, error) {
+	var ops operations
+	ops.entries("/metadata/labels", before.GetLabels(), after.GetLabels())
+	ops.entries("/metadata/annotations", before.GetAnnotations(), after.GetAnnotations())
+	if was, is := before.GetOwnerReferences(), after.GetOwnerReferences(); !reflect.DeepEqual(was, is) {
+		ops.list("/metadata/ownerReferences", was, is, len(was), len(is))
+	}
+	if was, is := before.GetFinalizers(), after.GetFinalizers(); !slices.Equal(was, is) {
+		ops.list("/metadata/finalizers", was, is, len(was), len(is))
+	}
+	if len(ops) == 0 {
+		return false, nil
+	}
+	if generation := before.GetGeneration(); generation != 0 {
+		ops.test("/metadata/generation", generation)
+	}
+	err := ops.send(ctx, c, before, after)
+	if apierrors.IsInvalid(err) {
+		return PatchMain(ctx, c, before, after)
+	}
+	return err == nil, err
+}
+
+// PatchStatusField writes one field of the status like PatchMetadata, guarded by the UID and what it was before, or
+// else like PatchStatus. before and after differ in nothing else.
+func PatchStatusField(ctx context.Context, c client.Client, before, after client.Object, field string) (bool, error) {
+	was, err := fieldOf(before, field)
+	if err != nil {
+		return false, err
+	}
+	is, err := fieldOf(after, field)
+	if err != nil {
+		return false, err
+	}
+	if was == nil || is == nil || reflect.DeepEqual(was, is) {
+		return PatchStatus(ctx, c, before, after)
+	}
+	var ops operations
+	ops.change("/"+statusField+"/"+field, was, is)
+	err = ops.send(ctx, c, before, after, statusField)
+	if apierrors.IsInvalid(err) {
+		return PatchStatus(ctx, c, before, after)
+	}
+	return err == nil, err
+}
+
+// fieldOf returns a field of the status of an object as JSON; nil when it is empty.
+func fieldOf(o client.Object, field string) (any, error) {
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", Describe(o), err)
+	}
+	var decoded struct {
+		Status map[string]any `json:"status"`
+	}
+	if err := json.Unmarshal(raw, &decoded); err != nil {
+		return nil, fmt.Errorf("decoding the status of %s: %w", Describe(o), err)
+	}
+	return withoutNulls(decoded.Status[field]), nil
+}
+
+// withoutNulls drops the nulls of a value: Go types encode a pointer of nil as null where the API server stores nothing.
+func withoutNulls(value any) any {
+	switch typed := value.(type) {
+	case map[string]any:
+		for key, entry := range typed {
+			if typed[key] = withoutNulls(entry); typed[key] == nil {
+				delete(typed, key)
+			}
+		}
+	case []any:
+		for i := range typed {
+			typed[i] = withoutNulls(typed[i])
+		}
+	}
+	return value
+}
+
+// operation is one operation of a JSON patch (RFC 6902). A test of null is one of a value that is absent.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// MarshalJSON implements json.Marshaler: a test has its value also when it is null.
+func (o operation) MarshalJSON() ([]byte, error) {
+	all := map[string]any{"op": o.Op, "path": o.Path}
+	if o.Op != "remove" {
+		all["value"] = o.Value
+	}
+	return json.Marshal(all)
+}
+
+type operations []operation
+
+// test adds a test, which comes before all changes.
+func (o *operations) test(path string, value any) {
+	*o = slices.Insert(*o, 0, operation{Op: "test", Path: path, Value: value})
+}
+
+// change changes a value that is there.
+func (o *operations) change(path string, was, is any) {
+	o.test(path, was)
+	*o = append(*o, operation{Op: "replace", Path: path, Value: is})
+}
+
+// list changes a list of the metadata, which is absent when it is empty.
+func (o *operations) list(path string, was, is any, had, has int) {
+	switch {
+	case had == 0:
+		o.test(path, nil)
+		*o = append(*o, operation{Op: "add", Path: path, Value: is})
+	case has == 0:
+		o.test(path, was)
+		*o = append(*o, operation{Op: "remove", Path: path})
+	default:
+		o.change(path, was, is)
+	}
+}
+
+// entries changes those entries of a map that differ. Others may change its other entries meanwhile.
+func (o *operations) entries(path string, was, is map[string]string) {
+	if maps.Equal(was, is) {
+		return
+	}
+	if len(was) == 0 {
+		o.list(path, nil, is, 0, len(is))
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(is)) {
+		at := path + "/" + escape(key)
+		switch value, had := was[key]; {
+		case !had:
+			o.test(at, nil)
+			*o = append(*o, operation{Op: "add", Path: at, Value: is[key]})
+		case value != is[key]:
+			o.change(at, value, is[key])
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(was)) {
+		if _, stays := is[key]; !stays {
+			at := path + "/" + escape(key)
+			o.test(at, was[key])
+			*o = append(*o, operation{Op: "remove", Path: at})
+		}
+	}
+}
+
+// escape makes a key a part of a JSON pointer (RFC 6901).
+func escape(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
+
+// send writes the patch to an object, or to one of its subresources. after receives the answer of the server.
+func (o operations) send(
+	ctx context.Context, c client.Client, before, after client.Object, subresource ...string,
+) error {
+	o.test("/metadata/uid", before.GetUID())
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return fmt.Errorf("encoding the patch of %s: %w", Describe(after), err)
+	}
+	patch := client.RawPatch(types.JSONPatchType, raw)
+	if len(subresource) > 0 {
+		err = c.SubResource(subresource[0]).Patch(ctx, after, patch)
+	} else {
+		err = c.Patch(ctx, after, patch)
+	}
+	if err != nil {
+		return fmt.Errorf("patching %s: %w", Describe(after), err)
+	}
+	return nil
+}
