@@ -77,7 +77,7 @@ func (r *Reconciler) stillAccepted(ctx context.Context, judged *clusterv1.Manage
 	return nil
 }
 
-// stillAsked returns an error unless the cluster of an add-on is accepted and the add-on exists now.
+// stillAsked returns an error unless the cluster of an add-on is accepted and the add-on exists as it was judged.
 func (r *Reconciler) stillAsked(ctx context.Context, of *addonFacts) error {
 	if err := r.stillAccepted(ctx, of.cluster); err != nil {
 		return err
@@ -85,9 +85,11 @@ func (r *Reconciler) stillAsked(ctx context.Context, of *addonFacts) error {
 	return r.stillThere(ctx, of.addon)
 }
 
-// stillThere returns an error unless the add-on of a request exists now: the cache may be from before its deletion.
+// stillThere returns an error unless the add-on of a request exists now, and is as it was when its registrations were
+// computed: the cache may be from before its deletion, or before an edit with which it registers something else.
 func (r *Reconciler) stillThere(ctx context.Context, judged *addonv1beta1.ManagedClusterAddOn) error {
-	if live, err := r.AddOns.SameAddOn(ctx, r.Live, judged); err != nil || live != nil {
+	live, err := r.AddOns.SameAddOn(ctx, r.Live, judged)
+	if err != nil || (live != nil && registersSame(live, judged)) {
 		return err
 	}
 	return reconcile.Behind(addonv1beta1.GroupName, "managedclusteraddons", judged.Name)

@@ -4,12 +4,16 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	csrs "github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/confighash"
+	"github.com/spokelet/spokelet/internal/hubprocess"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -218,6 +222,13 @@ func missing(f facts) *note {
 				"when the add-on is enabled on the cluster.", done, name, cluster, names.LabelAddonName)}
 	}
 	return nil
+}
+
+// registersSame reports whether two copies of an add-on register with the hub for the same: in what people ask for, and
+// in the configurations that were decided for it.
+func registersSame(a, b *addonv1beta1.ManagedClusterAddOn) bool {
+	return hubprocess.SameWishes(a, b) &&
+		maps.Equal(confighash.Map(a.Status.ConfigReferences), confighash.Map(b.Status.ConfigReferences))
 }
 
 // noCluster says that the cluster that a request names does not exist.

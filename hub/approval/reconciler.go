@@ -32,7 +32,7 @@ type Reconciler struct {
 	// AddOns reads add-ons.
 	AddOns addonapi.Client
 	// Live reads from the API server: ManagedClusters when a request asks for a first credential, and each request before
-	// it is written.
+	// it is written, with the cluster and the add-on that it is of.
 	Live client.Reader
 	// Agents finds the agent of an add-on, which defines its registrations and CAs. Requests of an add-on without an agent
 	// are left to others.

@@ -25,12 +25,13 @@ import (
 // references from the status of the add-on, and their contents from where they are stored or, while the hash is still
 // that of the present content, from the configurations themselves. It records nothing but what a hub manager leaves to
 // the manager of an add-on: the observed generations, and the hashes of the configurations in the spec of an add-on.
+// The API server confirms a content that changed before that.
 //
 // The agent of a cluster may write the references. So only configurations that a spec names are read; of any other
 // one, only a content that the hub manager stored for this add-on counts.
 type Follower struct {
 	// Configurer has what both need; its Admission and its Client are not used.
-	Configurer
+	*Configurer
 	// Supports reports whether an add-on understands a kind of configuration. Others are not read.
 	Supports func(addOn string, kind addonv1beta1.ConfigGroupResource) bool
 }
@@ -64,6 +65,11 @@ func (c *Follower) Configure(
 	})
 	if f.states, err = c.Store.States(ctx, own...); err != nil {
 		return result, err
+	}
+	for _, config := range f.changed() {
+		if err := c.Store.Confirm(ctx, config); err != nil {
+			return result, err
+		}
 	}
 	result.Record = f.record
 	result.Choice.Desired = f.named()
@@ -167,17 +173,32 @@ func (f followed) held() (held, wait string) {
 func (f followed) record(after *addonv1beta1.ManagedClusterAddOn, _ addon.Progress) {
 	for i := range after.Status.ConfigReferences {
 		reference := &after.Status.ConfigReferences[i]
-		if reference.DesiredConfig == nil {
-			continue
+		if state, known := f.reported(*reference); known {
+			reference.DesiredConfig.SpecHash, reference.LastObservedGeneration = state.Hash, state.Generation
 		}
-		state, own := f.states[addonv1beta1.AddOnConfig{
-			ConfigGroupResource: reference.ConfigGroupResource, ConfigReferent: reference.DesiredConfig.ConfigReferent,
-		}]
-		if !own || state.Hash == "" {
-			continue
-		}
-		reference.DesiredConfig.SpecHash, reference.LastObservedGeneration = state.Hash, state.Generation
 	}
+}
+
+// changed returns the configurations of which record writes something else than the status says. A cache that is behind
+// would have the add-on go back to an earlier content, so each is confirmed before that.
+func (f followed) changed() []addonv1beta1.AddOnConfig {
+	var all []addonv1beta1.AddOnConfig
+	for _, was := range f.addOn.Status.ConfigReferences {
+		is, known := f.reported(was)
+		if known && (is.Hash != was.DesiredConfig.SpecHash || is.Generation != was.LastObservedGeneration) {
+			all = append(all, configOf(was))
+		}
+	}
+	return all
+}
+
+// reported returns the state that a reference is to have, if it is of the spec of the add-on, and known.
+func (f followed) reported(reference addonv1beta1.ConfigReference) (addonconfig.State, bool) {
+	if reference.DesiredConfig == nil {
+		return addonconfig.State{}, false
+	}
+	state := f.states[configOf(reference)]
+	return state, state.Hash != ""
 }
 
 // Watch adds to a controller of add-ons the watches of all that decides their configuration.

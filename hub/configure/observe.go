@@ -45,10 +45,7 @@ func (c *Configurer) observe(
 		return f, err
 	}
 	for _, was := range addOn.Status.ConfigReferences {
-		config := addonv1beta1.AddOnConfig{ConfigGroupResource: was.ConfigGroupResource}
-		if was.DesiredConfig != nil {
-			config.ConfigReferent = was.DesiredConfig.ConfigReferent
-		}
+		config := configOf(was)
 		is := f.states[config]
 		// One of the name that is created again has a generation of its own, so another content counts, too.
 		other := was.DesiredConfig != nil && was.DesiredConfig.SpecHash != "" && was.DesiredConfig.SpecHash != is.Hash
@@ -69,6 +66,15 @@ func (c *Configurer) observe(
 		f.admission = c.Admission(f.addOn, f.target().Rolled())
 	}
 	return f, nil
+}
+
+// configOf returns the configuration that a reference desires; one without a name if it desires none.
+func configOf(reference addonv1beta1.ConfigReference) addonv1beta1.AddOnConfig {
+	config := addonv1beta1.AddOnConfig{ConfigGroupResource: reference.ConfigGroupResource}
+	if reference.DesiredConfig != nil {
+		config.ConfigReferent = reference.DesiredConfig.ConfigReferent
+	}
+	return config
 }
 
 // confirm returns an error, which is a lost race, if a ClusterManagementAddOn is not the one that the API server has: a

@@ -418,3 +418,31 @@ func TestTheAgentOfADeniedClusterGetsNoRole(t *testing.T) {
 	require.NoError(t, cache.List(t.Context(), &all))
 	assert.Empty(t, all.Items, "the agent of a cluster that the hub does not accept gets a role")
 }
+
+// The agent of a cluster writes its claims all the time, so the cache never has the last ones.
+//
+// Shows: hub/taken-whatever-the-agent-writes
+func TestARoleIsTakenThoughTheClaimsOfTheClusterChangeAllTheTime(t *testing.T) {
+	of := func(value string) *clusterv1.ManagedCluster {
+		cluster := clusterThatIs("c1", true)
+		cluster.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "turn", Value: value}}
+		return cluster
+	}
+	unasked := roleBinding("shared", "c1", "a")
+	unasked.Name, unasked.RoleRef.Name = "unasked", "other"
+	objects := []client.Object{addOnAt("c1"), ownNamespace("c1"), unasked}
+	hub := cacheOrHub(t, interceptor.Funcs{}, append(objects, of("second"))...)
+	cache := interceptor.NewClient(hub, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if cluster, is := o.(*clusterv1.ManagedCluster); is {
+				of("first").DeepCopyInto(cluster)
+				return nil
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	})
+	_, err := behindIn(cache, hub, only{}).Reconcile(t.Context(), reconcile.Request("c1", "a")[0])
+	require.NoError(t, err)
+	assert.Error(t, hub.Get(t.Context(), client.ObjectKeyFromObject(unasked), &rbacv1.RoleBinding{}),
+		"the agent keeps a role that the add-on does not ask for any more")
+}

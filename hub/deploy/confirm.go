@@ -73,7 +73,7 @@ func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (doubt, error) 
 		if back && !maps.Equal(confighash.Map(live.Status.ConfigReferences), has) {
 			return doubt{behind: true}, nil
 		}
-		if removes && !sameWishes(live, f.addOn) {
+		if removes && !hubprocess.SameWishes(live, f.addOn) {
 			return doubt{behind: true}, nil
 		}
 	}
@@ -113,7 +113,7 @@ func (r *Reconciler) deletionStale(ctx context.Context, f deletionFacts, p delet
 	}
 	recorded := live.GetAnnotations()[names.AnnotationHookAttempts] != f.addOn.Annotations[names.AnnotationHookAttempts]
 	return doubt{
-		behind: (takes && !sameWishes(live, f.addOn)) ||
+		behind: (takes && !hubprocess.SameWishes(live, f.addOn)) ||
 			(creates && (recorded || !slices.ContainsFunc(live.GetFinalizers(), isOCMFinalizer))),
 	}, nil
 }
@@ -210,17 +210,4 @@ func (r *Reconciler) liveCluster(ctx context.Context, name string) (*clusterv1.M
 		return nil, fmt.Errorf("trimming cluster %s: %w", name, err)
 	}
 	return live, nil
-}
-
-// sameWishes reports whether two copies of an add-on ask for the same, of which either may be from the cache: its
-// labels, annotations and spec are what is rendered. The cache does without labels beyond its bound, and without the
-// copy of the add-on that kubectl keeps in an annotation.
-func sameWishes(a, b *addonv1beta1.ManagedClusterAddOn) bool {
-	annotations := func(of *addonv1beta1.ManagedClusterAddOn) map[string]string {
-		all := maps.Clone(of.Annotations)
-		delete(all, corev1.LastAppliedConfigAnnotation)
-		return all
-	}
-	return a.Generation == b.Generation && a.DeletionTimestamp.IsZero() == b.DeletionTimestamp.IsZero() &&
-		maps.Equal(annotations(a), annotations(b)) && maps.Equal(hubprocess.Labels(a), hubprocess.Labels(b))
 }

@@ -2,6 +2,7 @@ package hashes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,7 +54,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return reconcile.FromError(err).Settle(now)
 	}
 	_, err = r.AddOns.PatchClusterManagementAddOnStatus(ctx, f.cma, conclude(f))
-	return reconcile.FromError(client.IgnoreNotFound(err)).Settle(now)
+	return reconcile.FromError(client.IgnoreNotFound(err)).And(reconcile.FromError(f.unconfirmed)).Settle(now)
 }
 
 // observe reads the facts about one ClusterManagementAddOn, and has the configurations watched that it and its add-ons
@@ -88,8 +89,22 @@ func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 	}
 	slices.SortStableFunc(named, func(a, b addonconfig.Named) int { return strings.Compare(a.Cluster, b.Cluster) })
 	r.Store.Want(name, named...)
-	f.states, err = r.Store.States(ctx, configs...)
-	return f, err
+	if f.states, err = r.Store.States(ctx, configs...); err != nil || f.cma == nil {
+		return f, err
+	}
+	f.confirm(ctx, r.Store)
+	return f, nil
+}
+
+// confirm makes the states unknown of configurations that changed and that the API server has not so: a cache that is
+// behind would have an earlier content rolled out to all clusters.
+func (f *facts) confirm(ctx context.Context, store *addonconfig.Store) {
+	for _, config := range changed(*f) {
+		if err := store.Confirm(ctx, config); err != nil {
+			delete(f.states, config)
+			f.unconfirmed = errors.Join(f.unconfirmed, err)
+		}
+	}
 }
 
 // SetupWithManager adds the controller to a manager.

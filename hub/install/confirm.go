@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -15,9 +16,10 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// What a removal follows from is asked from the API server before it is done, and the definition before an add-on that
-// went is installed again. A cache may be behind by minutes, and by more for one kind than for another: an API server
-// that a process finds when it starts may be the one that has seen nothing for a while.
+// What a removal follows from is asked from the API server before it is done, the definition before an add-on that went
+// is installed again or one gets an owner, and the cluster before an add-on follows its annotations. A cache may be
+// behind by minutes, and by more for one kind than for another: an API server that a process finds when it starts may
+// be the one that has seen nothing for a while.
 
 // confirm returns an error if the definition and the decisions from which removals follow are not those that the API
 // server has.
@@ -116,7 +118,27 @@ func (r *Reconciler) confirmCluster(ctx context.Context, c candidate) error {
 	if err != nil || same(live, c.managed) {
 		return err
 	}
-	return reconcile.Behind(clusterv1.GroupName, "managedclusters", c.cluster)
+	return behindCluster(c.cluster)
+}
+
+// confirmCopied returns an error if an add-on would follow annotations of its cluster that are not those of the API
+// server. That would be an edit like any other: by an earlier hosting cluster or earlier values, its works would be
+// deleted where they belong.
+func (r *Reconciler) confirmCopied(ctx context.Context, f facts, p plan) error {
+	if !p.follows {
+		return nil
+	}
+	live, err := reconcile.Get(ctx, r.Live, types.NamespacedName{Name: f.cluster}, &metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: clusterv1.GroupVersion.String(), Kind: "ManagedCluster"},
+	})
+	if err != nil {
+		return err
+	}
+	have, cached := f.addon.GetAnnotations(), f.managed.Annotations
+	if live == nil || !sameCopied(have, live.Annotations, cached, f.asOCM) {
+		return behindCluster(f.cluster)
+	}
+	return nil
 }
 
 // same reports whether two copies of a cluster, nil where it does not exist, are one version of it. Our placement
@@ -130,6 +152,10 @@ func same(a, b *clusterv1.ManagedCluster) bool {
 
 func behindDefinition(name string) error {
 	return reconcile.Behind(addonv1beta1.GroupName, "clustermanagementaddons", name)
+}
+
+func behindCluster(name string) error {
+	return reconcile.Behind(clusterv1.GroupName, "managedclusters", name)
 }
 
 func behindPlacement(d *fleet.Decisions) error {

@@ -3,7 +3,6 @@ package install
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/hubprocess"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -37,7 +37,7 @@ type facts struct {
 	// selected reports whether a placement of the install strategy selects the cluster.
 	selected bool
 	// outdated reports whether cma is gone from the API server, or another one has its name. It is asked for an add-on
-	// that went, and for one that belongs to another: the garbage collector deletes what belongs to one that is gone.
+	// that went, and for one that does not belong to cma: the garbage collector deletes what belongs to one that is gone.
 	outdated bool
 	// asOCM reports whether all annotations of the cluster about add-ons are copied, see Reconciler.TrustAsOCM.
 	asOCM bool
@@ -47,6 +47,8 @@ type facts struct {
 type plan struct {
 	create *addonv1beta1.ManagedClusterAddOn
 	update client.Object
+	// follows reports whether the update changes annotations to those of the cluster, see confirmCopied.
+	follows bool
 	// notReady is why a selected add-on is not created yet; an event starts the next pass. foreign reports whether it is
 	// because the namespace belongs to others, which only a person changes.
 	notReady error
@@ -93,12 +95,16 @@ func install(f facts) plan {
 		metav1.SetMetaDataLabel(&want, names.LabelInstalledBy, names.InstalledByPlacement)
 		changed = true
 	}
-	if f.managed != nil && isOurs(&want) {
+	follows := false
+	if f.managed != nil && isOurs(&want) && !hubprocess.NeverAccepted(f.managed) {
 		if annotations, differ := copied(want.Annotations, f.managed.Annotations, f.asOCM); differ {
+			follows = !sameAboutAddOns(want.Annotations, annotations)
 			want.Annotations, changed = annotations, true
 		}
 	}
-	return updated(f, want, changed)
+	p := updated(f, want, changed)
+	p.follows = follows
+	return p
 }
 
 // updated returns the plan that gives an add-on labels, annotations and owner references. Only then is it copied.
@@ -200,12 +206,23 @@ func isOwnerReference(ref metav1.OwnerReference, name string) bool {
 	return err == nil && gv.Group == addonv1beta1.GroupName && ref.Kind == ownerKind && ref.Name == name
 }
 
-// isOfAnother reports whether an add-on, nil where it does not exist, belongs to a ClusterManagementAddOn of the same
-// name with another UID: an earlier or a later one.
-func isOfAnother(addon, cma client.Object) bool {
-	return addon != nil && slices.ContainsFunc(addon.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
-		return isOwnerReference(ref, cma.GetName()) && ref.UID != cma.GetUID()
-	})
+// getsOwner reports whether the add-on is to belong to its ClusterManagementAddOn and does not yet, or belongs to
+// another one of the same name, too: an earlier or a later one.
+func getsOwner(f facts) bool {
+	if f.addon == nil || !f.addon.GetDeletionTimestamp().IsZero() || !addonapi.Managed(f.cma) {
+		return false
+	}
+	owned := false
+	for _, ref := range f.addon.GetOwnerReferences() {
+		switch {
+		case !isOwnerReference(ref, f.cma.GetName()):
+		case ref.UID != f.cma.GetUID():
+			return true
+		default:
+			owned = true
+		}
+	}
+	return !owned
 }
 
 func equalRefs(a, b metav1.OwnerReference) bool {

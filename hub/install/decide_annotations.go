@@ -64,6 +64,25 @@ func isOfAddOns(key string) bool {
 	return strings.HasPrefix(key, names.AnnotationAddonPrefix) && key != names.AnnotationInstallNamespace
 }
 
+// sameCopied reports whether an add-on with some annotations gets the same from two copies of its cluster. What is not
+// copied does not count: agents may write that all the time.
+func sameCopied(have, a, b map[string]string, asOCM bool) bool {
+	one, _ := copied(have, a, asOCM)
+	other, _ := copied(have, b, asOCM)
+	return sameAboutAddOns(one, other)
+}
+
+// sameAboutAddOns reports whether two sets of annotations of an add-on have the same that may be copied. The record of
+// what was copied is left out: nothing is rendered from it.
+func sameAboutAddOns(a, b map[string]string) bool {
+	about := func(all map[string]string) map[string]string {
+		found := copiedOf(all)
+		delete(found, names.AnnotationCopied)
+		return found
+	}
+	return maps.Equal(about(a), about(b))
+}
+
 // copiedOf returns the annotations of a cluster that may be copied, or of an add-on that may have been.
 func copiedOf(annotations map[string]string) map[string]string {
 	var found map[string]string

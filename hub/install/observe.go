@@ -39,7 +39,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	f.selected, err = r.selected(ctx, key.Namespace, addonapi.StrategyOf(f.cma))
 	_, notReady := unready(f)
 	went := f.selected && f.addon == nil && notReady == nil && r.memory.went(key.Name, key.Namespace)
-	if err == nil && (went || isOfAnother(f.addon, f.cma)) {
+	if err == nil && (went || getsOwner(f)) {
 		f.outdated, err = r.isOutdated(ctx, f.cma)
 	}
 	return f, err

@@ -23,6 +23,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if p.unselected {
 		r.memory.note(req.Name, req.Namespace, f.now)
 	}
+	if err := r.confirmCopied(ctx, f, p); err != nil {
+		return reconcile.FromError(err).Settle(f.now)
+	}
 	return r.act(ctx, f, p).Settle(f.now)
 }
 

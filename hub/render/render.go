@@ -107,7 +107,7 @@ func (s *scene) deployer(ctx context.Context) (*deploy.Reconciler, error) {
 	if s.ofTemplates {
 		s.agents = template.NewRegistry(s.hub, addOns, s.configurer, home)
 	} else {
-		deployer.Configurer = &configure.Follower{Configurer: *s.configurer, Supports: s.supports(ctx)}
+		deployer.Configurer = &configure.Follower{Configurer: s.configurer, Supports: s.supports(ctx)}
 	}
 	deployer.Agents = s.agents
 	return deployer, errors.Join(addOns.Index(ctx, s.hub), deployer.Index(ctx, s.hub),

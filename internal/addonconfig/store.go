@@ -137,36 +137,6 @@ func (s *Store) find(ctx context.Context, config addonv1beta1.AddOnConfig) (Stat
 	return State{Hash: content.hash, Generation: object.GetGeneration()}, object, nil
 }
 
-// Confirm returns an error, which is a lost race, if a configuration that States has read is not the one that the API
-// server has. It is asked when a later generation was seen before: a cache may be behind, or the configuration was
-// created again.
-func (s *Store) Confirm(ctx context.Context, config addonv1beta1.AddOnConfig) error {
-	object, known := s.Versions.New(config.ConfigGroupResource)
-	s.mu.Lock()
-	cached := s.hashes[keyOf(config)]
-	s.mu.Unlock()
-	if s.Live == nil || !known || cached.confirmed {
-		return nil
-	}
-	var live metav1.PartialObjectMetadataList
-	kind := object.GroupVersionKind()
-	live.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := s.Live.List(ctx, &live, client.InNamespace(config.Namespace),
-		client.MatchingFields{"metadata.name": config.Name}); err != nil {
-		return fmt.Errorf("confirming the present content of %s: %w", Describe(config), err)
-	}
-	if len(live.Items) != 1 || live.Items[0].UID != cached.uid || live.Items[0].ResourceVersion != cached.resourceVersion {
-		return reconcile.Behind(config.Group, config.Resource, config.Name)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.hashes[keyOf(config)] == cached {
-		cached.confirmed = true
-		s.hashes[keyOf(config)] = cached
-	}
-	return nil
-}
-
 // refusal returns why a configuration is too large to be used. What is stored was used before, and is used still.
 func refusal(config addonv1beta1.AddOnConfig, takes int) string {
 	// A template of definitions takes four to fifteen times its JSON, of which there may be 1.4 MB.

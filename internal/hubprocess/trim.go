@@ -87,7 +87,7 @@ func (t *Trims) Cluster(in any) (any, error) {
 	for i := range cluster.Spec.ManagedClusterClientConfigs {
 		cluster.Spec.ManagedClusterClientConfigs[i].CABundle = nil
 	}
-	if neverAccepted(cluster) {
+	if NeverAccepted(cluster) {
 		cluster.Spec.ManagedClusterClientConfigs = nil
 		maps.DeleteFunc(cluster.Annotations, func(key, _ string) bool { return !slices.Contains(marks(), key) })
 	}
@@ -110,8 +110,8 @@ func firstClaims(claims []clusterv1.ManagedClusterClaim) []clusterv1.ManagedClus
 	})]
 }
 
-// neverAccepted reports whether a hub has never accepted a cluster.
-func neverAccepted(cluster *clusterv1.ManagedCluster) bool {
+// NeverAccepted reports whether a hub has never accepted a cluster. A cache has no annotations of it but our own.
+func NeverAccepted(cluster *clusterv1.ManagedCluster) bool {
 	_, accepted := cluster.Annotations[names.AnnotationAcceptedOn]
 	return !accepted && !cluster.Spec.HubAcceptsClient &&
 		meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) == nil

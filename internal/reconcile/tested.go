@@ -79,7 +79,7 @@ func fieldOf(o client.Object, field string) (any, error) {
 	return withoutNulls(decoded.Status[field]), nil
 }
 
-// withoutNulls drops the nulls of a value: Go types encode a pointer of nil as null where the API server stores nothing.
+// withoutNulls drops the nulls of a value: Go types encode a nil pointer as null where the API server stores nothing.
 func withoutNulls(value any) any {
 	switch typed := value.(type) {
 	case map[string]any:

@@ -141,11 +141,11 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 		return fmt.Errorf("registering the watch of configurations of any kind: %w", err)
 	}
 	store := &addonconfig.Store{
-		Client: mgr.GetClient(), Versions: configs, Home: c.HubNamespace, Others: others, Limit: c.WatchedConfigs,
-		Kinds: own.kinds(),
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Versions: configs, Home: c.HubNamespace, Others: others,
+		Limit: c.WatchedConfigs, Kinds: own.kinds(),
 	}
 	follower := &configure.Follower{
-		Configurer: configure.Configurer{AddOns: api, Store: store, Changed: changed.Receiver(0)}, Supports: own.supports,
+		Configurer: &configure.Configurer{AddOns: api, Store: store, Changed: changed.Receiver(0)}, Supports: own.supports,
 	}
 	deployer := &deploy.Reconciler{
 		Client: mgr.GetClient(), Bindings: mgr.GetClient(), Live: mgr.GetAPIReader(), Accounts: mgr.GetAPIReader(),
