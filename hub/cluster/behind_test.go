@@ -2,31 +2,17 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	certificatesv1 "k8s.io/api/certificates/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
-	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	workv1 "open-cluster-management.io/api/work/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/spokelet/spokelet/hub/cluster/meter"
-	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -57,22 +43,14 @@ func TestALabelWaitsAlsoForAnAgentWhoseClockIsBehind(t *testing.T) {
 
 // What reconcile.Behind says is a lost race: repeated quietly.
 func TestACacheThatIsBehindIsNoErrorInTheLog(t *testing.T) {
-	scheme := runtime.NewScheme()
-	require.NoError(t, errors.Join(clusterv1.Install(scheme), corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme),
-		addonv1alpha1.Install(scheme), workv1.Install(scheme), coordinationv1.AddToScheme(scheme), certificatesv1.AddToScheme(scheme)))
 	have := renderGrants("c1", true)
 	cached := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
 		Name: "c1", UID: "u", Annotations: map[string]string{names.AnnotationAcceptedOn: "2026-03-01T11:00:00Z"},
 	}}
 	live := cached.DeepCopy()
 	live.Spec.HubAcceptsClient = true
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cached, have.role, have.binding, have.registration, have.work).Build()
-	s := fake.NewClientBuilder().WithScheme(scheme).WithObjects(live).Build()
-	clock := clocktesting.NewFakePassiveClock(noon())
-	r := &Reconciler{
-		Client: c, Live: s, AddOns: addonapi.Client{Client: c}, ForeignWorks: nothing{}, Meter: meter.New(clock), Clock: clock,
-	}
-	result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "c1"}})
+	c := hubWith(t, cached, have.role, have.binding, have.registration, have.work)
+	result, err := reconcilerOf(c, hubWith(t, live)).Reconcile(t.Context(), requestOf("c1"))
 	require.NoError(t, err, "controller-runtime logs it as an error with a stack, and counts it")
 	assert.True(t, result.Requeue)
 }

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"fmt"
-	"slices"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -36,34 +35,18 @@ func needsWorks(p phase, f facts) bool {
 	return p == phaseDeleting || vanished(f) || (p != phaseAccepted && f.have.work != nil)
 }
 
-// needsLiveCheck reports whether access is about to be removed because the caches show nothing that needs it.
+// needsLiveCheck reports whether access is about to be removed because the caches show nothing that needs it, or works
+// because they show no add-on.
 func needsLiveCheck(p phase, f facts) bool {
 	switch {
 	case vanished(f):
 		return true
-	case len(f.works) > 0 || (p == phaseDeleting && len(f.addons) > 0):
+	case p == phaseDeleting && len(f.addons) > 0:
 		return false
+	case len(f.works) > 0:
+		return p == phaseDeleting && len(removeFirst(objects(f.works))) > 0
 	}
 	return f.have.work != nil || (p == phaseDeleting && !emptyConfirmed(f.cluster))
-}
-
-// needsConfirming reports whether the plan gives access, or takes or deletes anything, so that the cluster is read
-// without the cache. All that is planned for a cluster that is denied, new or being deleted takes something.
-func needsConfirming(f facts, p plan) bool {
-	switch p.phase {
-	case phaseAccepted:
-		return givesAccess(p.phase, f)
-	case phaseDenied, phaseNew, phaseDeleting:
-		return slices.ContainsFunc(p.stages, func(stage []step) bool { return len(stage) > 0 })
-	case phaseGone, phaseRefused:
-	}
-	return false
-}
-
-// givesAccess reports whether an accepted cluster is about to get its namespace or access.
-func givesAccess(p phase, f facts) bool {
-	return p == phaseAccepted && accessBlocked(f) == nil && (f.namespace == nil || f.have.role == nil ||
-		f.have.binding == nil || f.have.registration == nil || f.have.work == nil)
 }
 
 // accessBlocked returns what must happen to the namespace of a cluster before its agent gets access; nil for nothing.
@@ -109,18 +92,19 @@ func decide(f facts) plan {
 func decideNew(f facts, p *plan) {
 	p.stages = [][]step{removeGrants(f, true, worksGone(f))}
 	p.cluster = wantedCluster(f)
-	denied := deniedBefore(f) && names.CheckCluster(f.name) == nil
+	again := deniedBefore(f) && names.CheckCluster(f.name) == nil
 	if needsApprovedRequest(f, p.phase) {
 		p.approvedRequest = approvedRequest(f)
 	}
-	if !denied && p.approvedRequest == nil {
+	if !again && p.approvedRequest == nil {
 		decideUnaccepted(f, p)
 		return
 	}
 	if p.cluster == nil {
 		p.cluster = f.cluster.DeepCopy()
 	}
-	if denied {
+	if again {
+		p.deniedAgain = true
 		annotate(p.cluster, names.AnnotationAcceptedOn, f.now) // The next pass denies it.
 		return
 	}

@@ -40,6 +40,8 @@ func decideDeleting(f facts, p *plan) {
 	switch denial := recordDenial(f); {
 	case len(denial) > 0:
 		p.stages, p.remaining = [][]step{denial}, cmp.Or(p.remaining, "the record of its denial")
+	case len(f.addons) == 0 && len(next) > 0 && !asked(f):
+		p.blocked = notAsked(f)
 	case p.remaining != "":
 		p.stages = [][]step{next}
 	case emptyConfirmed(f.cluster):
@@ -48,7 +50,7 @@ func decideDeleting(f facts, p *plan) {
 		if !dropFinalizer(p.cluster, names.FinalizerCluster, finalizerGC) {
 			p.cluster = nil
 		}
-	case f.live == nil || f.live.err != nil:
+	case !asked(f):
 		p.blocked = notAsked(f)
 	default:
 		p.stages = [][]step{removeRequests(f), append(removeGrants(f, true, worksGone(f)), removeLease(f)...)}
@@ -58,6 +60,9 @@ func decideDeleting(f facts, p *plan) {
 func isOurs(finalizer string) bool {
 	return finalizer == names.FinalizerCluster || finalizer == finalizerGC
 }
+
+// asked reports whether the API server said what is left.
+func asked(f facts) bool { return f.live != nil && f.live.err == nil }
 
 // notAsked returns why it is unknown what is left on the API server.
 func notAsked(f facts) error {
@@ -71,17 +76,16 @@ func notAsked(f facts) error {
 // kind, objects of a lower clean-up priority are gone before the next are deleted.
 func removeNext(f facts) ([]step, string) {
 	addons, works := objects(f.addons), objects(f.works)
-	asked := f.live != nil && f.live.err == nil
 	switch {
 	case len(addons) > 0 && len(works) > 0:
 		return removeFirst(addons), summary("ManagedClusterAddOn", addons) + ", then " + summary("ManifestWork", works)
 	case len(addons) > 0:
 		return removeFirst(addons), summary("ManagedClusterAddOn", addons)
-	case asked && f.live.addons:
+	case asked(f) && f.live.addons:
 		return nil, "a ManagedClusterAddOn that was created a moment ago"
 	case len(works) > 0:
 		return removeFirst(works), summary("ManifestWork", works)
-	case asked && f.live.works:
+	case asked(f) && f.live.works:
 		return nil, "a ManifestWork that was created a moment ago"
 	}
 	return nil, ""

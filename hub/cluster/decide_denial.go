@@ -1,12 +1,19 @@
 package cluster
 
 import (
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // A denial is recorded twice: by the annotation of the ManagedCluster that it was accepted before, and on the namespace
 // of the cluster, which stays when the ManagedCluster is deleted.
+
+// denied reports whether a cluster was accepted before and is no longer.
+func denied(cluster *clusterv1.ManagedCluster) bool {
+	return !cluster.Spec.HubAcceptsClient && names.AcceptedBefore(cluster, cluster.Status.Conditions)
+}
 
 // deniedBefore reports whether a cluster of this name was denied when it was deleted.
 func deniedBefore(f facts) bool {
@@ -16,8 +23,7 @@ func deniedBefore(f facts) bool {
 // recordDenial annotates the namespace of a denied cluster; none where nothing changes. A namespace without the label
 // of the cluster belongs to others.
 func recordDenial(f facts) []step {
-	if f.namespace == nil || deniedBefore(f) || f.cluster.Spec.HubAcceptsClient ||
-		!names.AcceptedBefore(f.cluster, f.cluster.Status.Conditions) ||
+	if f.namespace == nil || deniedBefore(f) || !denied(f.cluster) ||
 		!hasLabels(f.namespace, map[string]string{names.LabelClusterName: f.name}) {
 		return nil
 	}

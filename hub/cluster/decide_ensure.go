@@ -162,7 +162,7 @@ func foreignNamespace(f facts) error {
 
 // worksGone reports whether the API server confirmed that no ManifestWork is left.
 func worksGone(f facts) bool {
-	return len(f.works) == 0 && f.live != nil && f.live.err == nil && !f.live.works
+	return len(f.works) == 0 && asked(f) && !f.live.works
 }
 
 // removeGrants deletes the access in the namespace and, with all, also the cluster-wide access. The RoleBinding for

@@ -26,7 +26,7 @@ func decideGone(f facts, p *plan) {
 		return
 	}
 	switch {
-	case f.live == nil || f.live.err != nil:
+	case !asked(f):
 		p.blocked = notAsked(f)
 		return
 	case f.live.cluster:

@@ -30,6 +30,7 @@ func TestWhatADecisionReads(t *testing.T) {
 		Type: clusterv1.ManagedClusterConditionDeleting, Status: metav1.ConditionTrue,
 	}}
 	works := []*workv1.ManifestWork{{}}
+	going := []*workv1.ManifestWork{{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: deletedAt()}}}
 	addons := []*addonv1beta1.ManagedClusterAddOn{{}}
 	for sentence, tc := range map[string]struct {
 		phase       phase
@@ -44,7 +45,8 @@ func TestWhatADecisionReads(t *testing.T) {
 		"a denied cluster that still has works":          {phase: phaseDenied, facts: facts{cluster: there, have: all, works: works}, works: true},
 		"add-ons of a denied cluster do not matter":      {phase: phaseDenied, facts: facts{cluster: there, have: all, addons: addons}, works: true, live: true},
 		"a deleted cluster":                              {phase: phaseDeleting, facts: facts{cluster: there}, works: true, live: true},
-		"a deleted cluster that still has works":         {phase: phaseDeleting, facts: facts{cluster: there, works: works}, works: true},
+		"a deleted cluster that still has works":         {phase: phaseDeleting, facts: facts{cluster: there, works: works}, works: true, live: true},
+		"a deleted cluster whose works are going":        {phase: phaseDeleting, facts: facts{cluster: there, works: going}, works: true},
 		"a deleted cluster that still has add-ons":       {phase: phaseDeleting, facts: facts{cluster: there, addons: addons}, works: true},
 		"a deleted cluster that was found empty":         {phase: phaseDeleting, facts: facts{cluster: empty}, works: true},
 		"a deleted cluster that was found empty, access": {phase: phaseDeleting, facts: facts{cluster: empty, have: all}, works: true, live: true},
@@ -69,6 +71,8 @@ func TestAClusterThatOnlyTheCacheHasGetsNoAccess(t *testing.T) {
 	all := renderGrants("c1", true)
 	noRole := all
 	noRole.role = nil
+	narrowed := settledFacts()
+	narrowed.have.role = renderGrants("c1", false).role
 	there, foreign, going := settledFacts().namespace, settledFacts().namespace, settledFacts().namespace
 	foreign.Labels, going.DeletionTimestamp = nil, deletedAt()
 	for sentence, tc := range map[string]struct {
@@ -78,7 +82,8 @@ func TestAClusterThatOnlyTheCacheHasGetsNoAccess(t *testing.T) {
 	}{
 		"an accepted cluster without a namespace": {phaseAccepted, facts{have: all}, true},
 		"one without a role":                      {phaseAccepted, facts{name: "c1", have: noRole, namespace: there}, true},
-		"one that has everything":                 {phaseAccepted, facts{name: "c1", have: all, namespace: there}, false},
+		"one that has everything":                 {phaseAccepted, settledFacts(), false},
+		"one whose role is that of a denied one":  {phaseAccepted, narrowed, true},
 		"one with a namespace of others":          {phaseAccepted, facts{name: "c1", namespace: foreign}, false},
 		"one with a namespace that is going":      {phaseAccepted, facts{name: "c1", namespace: going}, false},
 		"one that is not accepted":                {phaseNew, facts{}, false},
@@ -103,8 +108,8 @@ func TestAClusterThatOnlyTheCacheHasGetsNoAccess(t *testing.T) {
 		"the hub has another one of the name meanwhile": {[]client.Object{recreated(cached, "two")}, "only in the cache"},
 	} {
 		r := &Reconciler{Live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.live...).Build()}
-		err := r.confirmCluster(t.Context(), cached)
-		gone := r.confirmCluster(t.Context(), deleting)
+		err := r.confirmCluster(t.Context(), "c1", cached)
+		gone := r.confirmCluster(t.Context(), "c1", deleting)
 		isDeleting := len(tc.live) == 1 && tc.live[0] == client.Object(deleting)
 		assert.Equal(t, !isDeleting, reconcile.IsLostRace(gone), "%s, and it was being deleted: %v", sentence, gone)
 		if tc.says == "" {
@@ -131,7 +136,7 @@ func TestWhatAClusterLosesIsConfirmed(t *testing.T) {
 		want  bool
 	}{
 		"a deleted cluster with an add-on":          {phaseDeleting, facts{addons: []*addonv1beta1.ManagedClusterAddOn{addon}}, true},
-		"one with a work":                           {phaseDeleting, facts{works: []*workv1.ManifestWork{work}}, true},
+		"one with a work":                           {phaseDeleting, facts{works: []*workv1.ManifestWork{work}, live: &live{}}, true},
 		"one whose works are going":                 {phaseDeleting, facts{works: []*workv1.ManifestWork{going}}, false},
 		"one with nothing but access":               {phaseDeleting, facts{have: renderGrants("c1", true), live: &live{}}, true},
 		"one with nothing":                          {phaseDeleting, facts{}, false},
@@ -172,7 +177,7 @@ func confirmsIn(t *testing.T, p phase, f facts) bool {
 	case phaseNew, phaseRefused:
 	}
 	require.Equal(t, p, phaseOf(f.name, f.cluster))
-	return needsConfirming(f, decide(f))
+	return toConfirm(f, decide(f)).cluster
 }
 
 // A cache that is behind has no cluster that a user created a moment ago, or never had it.

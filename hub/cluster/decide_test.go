@@ -290,9 +290,13 @@ func TestADeletedClusterIsTakenApartInOrder(t *testing.T) {
 			remaining: "2 ManagedClusterAddOns (a, b)", reason: "ResourceRemaining",
 		},
 		"works go when add-ons are gone": {
-			f:         leaving(func(f *facts) { f.works = []*workv1.ManifestWork{work} }),
+			f:         leaving(func(f *facts) { f.works, f.live = []*workv1.ManifestWork{work}, &live{} }),
 			want:      [][]string{{"delete *v1.ManifestWork w"}},
 			remaining: "1 ManifestWork (w)", reason: "ResourceRemaining",
+		},
+		"works stay when the server could not be asked for add-ons": {
+			f:         leaving(func(f *facts) { f.works, f.live = []*workv1.ManifestWork{work}, &live{err: errors.New("down")} }),
+			remaining: "1 ManifestWork (w)", reason: "DeletingError",
 		},
 		"a work that only the server shows is waited for": {
 			f:         leaving(func(f *facts) { f.live = &live{works: true} }),

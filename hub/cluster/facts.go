@@ -74,6 +74,8 @@ type plan struct {
 	cluster *clusterv1.ManagedCluster
 	// approvedRequest is the certificate request that auto-accepts the cluster; nil when none does.
 	approvedRequest *certificatesv1.CertificateSigningRequest
+	// deniedAgain is set when a new cluster is denied because an earlier one of its name was.
+	deniedAgain bool
 	// abandoned is set when the cluster is removed because it was never accepted.
 	abandoned bool
 	// stages run one after the other; a stage begins only when all steps before it succeeded.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -57,25 +58,6 @@ func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 	}
 	f.requests, err = r.observeRequests(ctx, f, p)
 	return f, err
-}
-
-// confirmCluster reads from the API server that a cluster that gets or loses something is as the cache shows it. Where
-// the hub was restored to an earlier state, its cache may have one longer than the objects that belong to it, and a hub
-// manager that starts with an API server that is behind may see an earlier cluster of the name, or its denial.
-func (r *Reconciler) confirmCluster(ctx context.Context, cached *clusterv1.ManagedCluster) error {
-	found, err := reconcile.Get(ctx, r.Live, client.ObjectKeyFromObject(cached), &clusterv1.ManagedCluster{})
-	changed := found == nil || found.UID != cached.UID
-	switch {
-	case err != nil:
-		return err
-	case changed && cached.DeletionTimestamp.IsZero():
-		return fmt.Errorf("ManagedCluster %s is only in the cache, so nothing is given to its agent or taken from it",
-			cached.Name)
-	case changed, found.Spec.HubAcceptsClient != cached.Spec.HubAcceptsClient,
-		found.DeletionTimestamp.IsZero() != cached.DeletionTimestamp.IsZero():
-		return reconcile.Behind(clusterv1.GroupName, "managedclusters", cached.Name)
-	}
-	return nil
 }
 
 // observeRequests reads the certificate requests of a cluster that one of them may accept, or that is about to lose
@@ -233,17 +215,21 @@ func (r *Reconciler) checkLive(ctx context.Context, f facts) *live {
 			return &found
 		}
 	}
-	addons := schema.GroupVersionKind{
-		Group: addonv1beta1.GroupName, Version: string(r.AddOns.Wire), Kind: "ManagedClusterAddOnList",
-	}
-	if r.AddOns.Wire == "" {
-		addons.Version = string(addonapi.WireAlpha)
-	}
-	if found.addons, found.err = r.any(ctx, f.name, addons); found.err != nil {
+	if found.addons, found.err = r.any(ctx, f.name, r.addonList()); found.err != nil {
 		return &found
 	}
-	found.works, found.err = r.any(ctx, f.name, workKind("ManifestWorkList"))
+	if found.works = len(f.works) > 0; !found.works { // Those of the cache are enough to wait for.
+		found.works, found.err = r.any(ctx, f.name, workKind("ManifestWorkList"))
+	}
 	return &found
+}
+
+// addonList returns the kind of lists of add-ons, in the version that the hub serves.
+func (r *Reconciler) addonList() schema.GroupVersionKind {
+	version := cmp.Or(r.AddOns.Wire, addonapi.WireAlpha)
+	return schema.GroupVersionKind{
+		Group: addonv1beta1.GroupName, Version: string(version), Kind: "ManagedClusterAddOnList",
+	}
 }
 
 // workKind returns a kind of the API of ManifestWorks.

@@ -22,10 +22,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return reconcile.Retry(err).Settle(f.now)
 	}
 	p := decide(f)
-	if needsConfirming(f, p) {
-		if err := r.confirmCluster(ctx, f.cluster); err != nil {
-			return reconcile.FromError(err).Settle(f.now)
-		}
+	if err := r.confirm(ctx, f, p); err != nil {
+		return reconcile.FromError(err).Settle(f.now)
 	}
 	if p.abandoned {
 		log.FromContext(ctx).Info("removing a cluster that was never accepted and asks for no credential",
@@ -97,5 +95,11 @@ func (r *Reconciler) reconcileShared(ctx context.Context) reconcile.Outcome {
 	if err != nil {
 		return reconcile.Retry(err)
 	}
-	return reconcile.FromError(r.runStages(ctx, [][]step{decideShared(shared, wanted)}))
+	steps := decideShared(shared, wanted)
+	if !wanted && len(steps) > 0 {
+		if err := r.confirmNoCluster(ctx); err != nil {
+			return reconcile.FromError(err)
+		}
+	}
+	return reconcile.FromError(r.runStages(ctx, [][]step{steps}))
 }
