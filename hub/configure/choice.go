@@ -28,6 +28,9 @@ func (c *Configurer) choice(
 			ConfigGroupResource: config.ConfigGroupResource, ConfigSpecHash: config.ConfigSpecHash,
 		}
 		if _, read := confighash.Kind(config.ConfigGroupResource); read {
+			if config.SpecHash == "" { // The add-on does not support the kind, and the configuration does not exist.
+				continue
+			}
 			content := c.Store.Kept
 			if isNamed(desired, config.Config()) {
 				content = c.Store.Content

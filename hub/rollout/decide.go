@@ -206,7 +206,7 @@ func (f facts) placement(index int, of *targets) (planner.Placement, stuckAddOns
 		if !found || m.deleting {
 			if !leaves && f.served[cluster] { // It is installed soon, or again.
 				p.Clusters = append(p.Clusters, planner.Cluster{
-					Name: cluster, Group: group.Index, GroupName: group.Name, State: planner.Awaited,
+					Name: cluster, Group: group.Index, GroupName: group.Name, State: planner.Awaited, Since: m.goes(),
 				})
 			}
 			return
@@ -254,16 +254,23 @@ func heldBy(target addonconfig.Target) string {
 func (f facts) state(
 	m *member, target addonconfig.Target, fingerprint string, soak time.Duration,
 ) (planner.State, time.Time) {
-	if !addonconfig.SameDesired(m.references, target.References) {
-		earlier := f.admitted[m.cluster]
-		switch {
-		case target.Admitted(m.addOn()):
-			return planner.InFlight, time.Time{}
-		case earlier.granted && earlier.isAbout(m.uid, fingerprint):
+	same := addonconfig.SameDesired(m.references, target.References)
+	if !same && (len(m.references) == 0 || !target.Admitted(m.addOn())) {
+		if earlier := f.admitted[m.cluster]; earlier.granted && earlier.isAbout(m.uid, fingerprint) {
 			return planner.InFlight, earlier.since // Its status does not show yet that it was admitted.
 		}
 		return planner.Pending, time.Time{}
 	}
+	// Where only configurations of its own spec differ, what counts is how it does with those of the rollout.
+	state, since := m.reached(soak)
+	if state == planner.InFlight && target.AwaitsOwn {
+		return planner.Pending, time.Time{} // It is held by what its own spec names, and nobody waits for that.
+	}
+	return state, since
+}
+
+// reached returns the state of an add-on with regard to the configurations that its status names, and since when.
+func (m *member) reached(soak time.Duration) (planner.State, time.Time) {
 	if !m.applied() {
 		if m.progress == addonv1beta1.ProgressingReasonFailed {
 			return planner.Failed, m.progressSince

@@ -18,6 +18,8 @@ type member struct {
 	cluster  string
 	uid      types.UID
 	deleting bool
+	// deleted is since when it is being deleted, by the clock of the API server.
+	deleted time.Time
 	// configs are those of the spec, references and supported are in the status.
 	configs    []addonv1beta1.AddOnConfig
 	references []addonv1beta1.ConfigReference
@@ -69,6 +71,9 @@ func newMember(addOn *addonv1beta1.ManagedClusterAddOn, like *member) *member {
 		cluster: addOn.Namespace, uid: addOn.UID, deleting: !addOn.DeletionTimestamp.IsZero(), configs: addOn.Spec.Configs,
 		references: status.ConfigReferences, supported: status.SupportedConfigs,
 	}
+	if m.deleting {
+		m.deleted = addOn.DeletionTimestamp.Time
+	}
 	if like != nil && reflect.DeepEqual(like.references, m.references) {
 		m.references = like.references
 	}
@@ -115,6 +120,14 @@ func (m *member) supportedConfigs() []addonv1beta1.AddOnConfig {
 	return slices.DeleteFunc(slices.Clone(m.configs), func(c addonv1beta1.AddOnConfig) bool {
 		return addonconfig.SupportOf(addOn, c.ConfigGroupResource) == addonconfig.NotSupported
 	})
+}
+
+// goes returns since when an add-on is being deleted; zero when it is not, or does not exist.
+func (m *member) goes() time.Time {
+	if m == nil {
+		return time.Time{}
+	}
+	return m.deleted
 }
 
 // keep copies a condition out of its add-on.

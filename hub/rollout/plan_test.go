@@ -40,6 +40,10 @@ func TestStateOfAnAddOn(t *testing.T) {
 		addOn.UID = "another"
 		return addOn
 	}
+	own := func(addOn *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.ManagedClusterAddOn {
+		addOn.Spec.Configs = []addonv1beta1.AddOnConfig{fixture.DeploymentConfig("gone")}
+		return addOn
+	}
 	tests := map[string]struct {
 		addOn    *addonv1beta1.ManagedClusterAddOn
 		admitted string
@@ -74,6 +78,21 @@ func TestStateOfAnAddOn(t *testing.T) {
 			addOn: fixture.With(fixture.AddOn("c", fixture.Desires(config, "d"), fixture.Desires(template, "t")),
 				progressing("Progressing", ago(time.Minute))),
 			state: planner.InFlight, since: ago(time.Minute),
+		},
+		"in flight, and a configuration of its own does not exist: it is held": {
+			addOn: own(fixture.With(fixture.AddOn("c", fixture.Desires(config, "d"), fixture.Desires(template, "t")),
+				progressing("Progressing", ago(time.Minute)))),
+			state: planner.Pending,
+		},
+		"failed, and a configuration of its own does not exist": {
+			addOn: own(fixture.With(fixture.AddOn("c", fixture.Desires(config, "d"), fixture.Has(template, "t")),
+				progressing("Failed", ago(time.Minute)))),
+			state: planner.Failed, since: ago(time.Minute),
+		},
+		"it has what the rollout gives it, and a configuration of its own does not exist": {
+			addOn: own(fixture.With(fixture.AddOn("c", fixture.Has(config, "d"), fixture.Has(template, "t")),
+				progressing("Completed", ago(time.Minute)))),
+			state: planner.Succeeded, since: ago(time.Minute),
 		},
 		"in flight before there is a condition": {
 			addOn: fixture.AddOn("c", fixture.Desires(config, "d"), fixture.Desires(template, "t")), state: planner.InFlight,
@@ -113,7 +132,7 @@ func TestStateOfAnAddOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := facts{
 				now: fixture.Noon(), cma: fixture.NewCMA([]addonv1beta1.AddOnConfig{config}, fixture.Placement("p", template)),
-				states:   addonconfig.States{template: {Hash: "t"}, config: {Hash: "d"}},
+				states:   addonconfig.States{template: {Hash: "t"}, config: {Hash: "d"}, fixture.DeploymentConfig("gone"): {Missing: true}},
 				admitted: map[string]admission{"c": {target: test.admitted, granted: true, since: ago(time.Second)}},
 			}
 			m := newMember(test.addOn, nil)
@@ -227,6 +246,29 @@ func TestTheFirstPlanHasTheClustersWhoseAddOnIsNotInstalledYet(t *testing.T) {
 			assert.Equal(t, test.want, decide(f).placements[0].New)
 		})
 	}
+}
+
+// Shows: hub/rollout-awaited
+func TestAnAddOnThatDoesNotGoIsAwaitedUntilTheDeadline(t *testing.T) {
+	going := fixture.AddOn("a")
+	going.DeletionTimestamp = new(metav1.NewTime(fixture.Noon()))
+	f := facts{
+		cma: fixture.NewCMA(nil, fixture.ByStrategy(clusterv1alpha1.RolloutStrategy{
+			Type: clusterv1alpha1.ProgressivePerGroup, ProgressivePerGroup: &clusterv1alpha1.RolloutProgressivePerGroup{
+				RolloutConfig: clusterv1alpha1.RolloutConfig{ProgressDeadline: "10m"},
+			},
+		}, fixture.Placement("p", fixture.Template("t")))),
+		states:     addonconfig.States{fixture.Template("t"): {Hash: "t"}},
+		placements: []*fleet.Decisions{selects("a", "b")}, served: map[string]bool{"a": true},
+		members: membersOf(going, fixture.AddOn("b")),
+	}
+	f.placements[0].Groups["b"] = fleet.Group{Index: 1}
+	f.now = fixture.Noon().Add(9 * time.Minute)
+	p := decide(f)
+	assert.Empty(t, p.placements[0].New)
+	assert.Equal(t, fixture.Noon().Add(10*time.Minute), p.wake)
+	f.now = p.wake
+	assert.Equal(t, []string{"b"}, decide(f).placements[0].New)
 }
 
 // Shows: hub/fix-first

@@ -85,3 +85,46 @@ func TestHashOfAForeignConfig(t *testing.T) {
 	assert.Empty(t, hash(cma, DesiredConfig{fixture.ConfigMap("unknown"), FromAddOn, 0}))
 	assert.Empty(t, hash(fixture.NewCMA(nil, fixture.Placement("new")), DesiredConfig{config, FromPlacement, 0}))
 }
+
+// Shows: hub/unsupported-configuration
+func TestAnAddOnIsNotHeldByWhatItDoesNotSupport(t *testing.T) {
+	gone, template := fixture.DeploymentConfig("gone"), fixture.Template("t")
+	missing := States{gone: {Missing: true}, template: {Hash: "h"}}
+	for sentence, tc := range map[string]struct {
+		supported, defaults, own        []addonv1beta1.AddOnConfig
+		states                          States
+		missing, unsupported, awaitsOwn bool
+	}{
+		"one of its own that it does not support holds nothing": {
+			supported: []addonv1beta1.AddOnConfig{template}, own: []addonv1beta1.AddOnConfig{gone}, states: missing, unsupported: true,
+		},
+		"nor does one that cannot be used": {
+			supported: []addonv1beta1.AddOnConfig{template}, own: []addonv1beta1.AddOnConfig{gone},
+			states: States{gone: {Refused: "too large"}, template: {Hash: "h"}}, unsupported: true,
+		},
+		"one of its own that it supports holds it": {
+			supported: []addonv1beta1.AddOnConfig{template, gone}, own: []addonv1beta1.AddOnConfig{gone}, states: missing,
+			missing: true, awaitsOwn: true,
+		},
+		"one of its own holds it until it says what it supports": {
+			own: []addonv1beta1.AddOnConfig{gone}, states: missing, missing: true, awaitsOwn: true,
+		},
+		"one of its author holds it": {
+			supported: []addonv1beta1.AddOnConfig{template}, defaults: []addonv1beta1.AddOnConfig{gone}, states: missing, missing: true,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			addOn := fixture.AddOn("c")
+			addOn.Spec.Configs = tc.own
+			for _, config := range tc.supported {
+				addOn.Status.SupportedConfigs = append(addOn.Status.SupportedConfigs, config.ConfigGroupResource)
+			}
+			target := NewTarget(Inputs{
+				AddOn: addOn, CMA: fixture.NewCMA(append(tc.defaults, template)), Placement: -1, States: tc.states,
+			})
+			assert.Equal(t, tc.missing, len(target.Missing) > 0, "missing")
+			assert.Equal(t, tc.unsupported, len(target.Unsupported) > 0, "unsupported")
+			assert.Equal(t, tc.awaitsOwn, target.AwaitsOwn, "waits for what its own spec names")
+		})
+	}
+}

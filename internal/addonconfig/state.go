@@ -48,6 +48,8 @@ type Target struct {
 	Waiting []string
 	// Unsupported describes the configs of a kind that the add-on does not support.
 	Unsupported []string
+	// AwaitsOwn reports whether one of Missing or Waiting is named by the spec of the add-on itself.
+	AwaitsOwn bool
 }
 
 // NewTarget returns the configuration that the specs ask for. References keep the history that the status of the add-on
@@ -59,18 +61,23 @@ func NewTarget(in Inputs) Target {
 		hash := in.hash(desired)
 		target.References = append(target.References, in.reference(desired, state, hash))
 		supported := SupportOf(in.AddOn, desired.ConfigGroupResource) != NotSupported
+		awaited := len(target.Missing) + len(target.Waiting)
 		switch {
+		case hash == "" && !supported && (desired.Level == FromAddOn || !state.Missing && state.Refused == ""):
+			// Whoever writes the add-on of one cluster holds it by nothing that it would not use.
+			target.Unsupported = append(target.Unsupported, Describe(desired.AddOnConfig))
 		case state.Missing:
 			target.Missing = append(target.Missing, fmt.Sprintf("%s does not exist (named by %s)",
 				Describe(desired.AddOnConfig), desired.Source(in.CMA)))
 		case state.Refused != "":
 			target.Missing = append(target.Missing, fmt.Sprintf("%s (named by %s) cannot be used: %s",
 				Describe(desired.AddOnConfig), desired.Source(in.CMA), state.Refused))
-		case hash == "" && !supported:
-			target.Unsupported = append(target.Unsupported, Describe(desired.AddOnConfig))
 		case hash == "":
 			target.Waiting = append(target.Waiting, fmt.Sprintf("the spec hash of %s (named by %s) is not known yet: %s",
 				Describe(desired.AddOnConfig), desired.Source(in.CMA), state.Unread))
+		}
+		if desired.Level == FromAddOn && len(target.Missing)+len(target.Waiting) > awaited {
+			target.AwaitsOwn = true
 		}
 	}
 	return target

@@ -56,7 +56,7 @@ func decide(p Placement, now time.Time) Result {
 func (r *Result) hold(members []member, why func(*member) string) {
 	var keeping int
 	for n := range members {
-		if m := &members[n]; m.phase == held || m.phase == awaited || m.phase == waiting && !m.admitted {
+		if m := &members[n]; m.phase == held || m.phase.absent() || m.phase == waiting && !m.admitted {
 			keeping++
 		}
 	}
@@ -67,7 +67,7 @@ func (r *Result) hold(members []member, why func(*member) string) {
 	for n := range members {
 		m := &members[n]
 		switch {
-		case m.phase == awaited: // There is no add-on that could be told.
+		case m.phase.absent(): // There is no add-on that could be told.
 		case m.phase == held:
 			r.Hold = append(r.Hold, Wait{Name: m.Name, Why: m.Held})
 		case m.phase == waiting && !m.admitted:
@@ -97,7 +97,11 @@ const (
 	soaking
 	done
 	awaited
+	overdue
 )
+
+// absent reports whether a cluster of this phase has no add-on, or one that goes.
+func (p phase) absent() bool { return p == awaited || p == overdue }
 
 // failure reports whether a cluster of this phase counts against what its wave tolerates.
 func (p phase) failure() bool { return p == failing || p == failed || p == timedOut }
@@ -153,7 +157,13 @@ func (r rules) phase(c *Cluster, now time.Time) (p phase, until time.Time) {
 		}
 		return failing, end
 	case Awaited:
-		return awaited, time.Time{}
+		if !r.expires || c.Since.IsZero() {
+			return awaited, time.Time{}
+		}
+		if end := c.Since.Add(r.deadline); now.Before(end) {
+			return awaited, end
+		}
+		return overdue, time.Time{}
 	case Pending:
 	}
 	if c.Held != "" {

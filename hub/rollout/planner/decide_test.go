@@ -485,6 +485,15 @@ func TestAnAddOnThatIsNotInstalledYetIsAwaited(t *testing.T) {
 		"a percentage counts those that are not there yet": {
 			strategy: canary, clusters: "a pending, b pending, c awaited, d awaited, x/1=canary done", admitted: "a b",
 		},
+		"one whose former add-on does not go is awaited until the deadline": {
+			strategy: `{type: ProgressivePerGroup, progressivePerGroup: {progressDeadline: 1h}}`,
+			clusters: "a/0 awaited 20m, b/1 pending", waiting: "b", wake: 40 * time.Minute,
+			remark: "the add-on is not installed yet on 1 of 1 clusters of decision group 0 (a), so later groups wait",
+		},
+		"and no longer": {
+			strategy: `{type: ProgressivePerGroup, progressivePerGroup: {progressDeadline: 1h}}`,
+			clusters: "a/0 awaited 1h, b/1 pending", admitted: "b",
+		},
 		"it is told only while somebody waits for it": {
 			strategy: perGroup, clusters: "a/0 awaited, c/1 done",
 		},
@@ -510,6 +519,9 @@ func TestTheStatesOfAClusterAreOneTable(t *testing.T) {
 		failure, keeps, waits bool
 	}{
 		"awaited":                              {"a awaited", within, false, false, true},
+		"awaited while its former add-on goes": {"a awaited 1m", within, false, false, true},
+		"its former add-on does not go":        {"a awaited 1h", within, false, false, false},
+		"likewise without a deadline":          {"a awaited 900h", without, false, false, true},
 		"pending":                              {"a pending", within, false, false, true},
 		"held":                                 {"a pending held", within, false, false, false},
 		"in flight":                            {"a flying 1m", within, false, true, true},
