@@ -24,6 +24,12 @@ const (
 	reasonNotConfigured = "ConfigurationsNotConfigured"
 )
 
+// Reasons of the condition addon.spokelet.io/Soaked.
+const (
+	reasonSoaked = "SoakedBefore"
+	reasonBroke  = "BrokeWhileItSoaked"
+)
+
 // maxListed is how many configurations or placements a message lists.
 const maxListed = 5
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/message"
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -32,6 +33,7 @@ func record(f facts, decided configuration, after *addonv1beta1.ManagedClusterAd
 		}
 		condition = f.failing(decided, condition, settles && broken(works), now)
 	}
+	f.noteSoak(decided, &status.Conditions, completed(condition), settles, now)
 	setProgress(f, decided, &status.Conditions, condition, now)
 	if completed(condition) {
 		for i := range status.ConfigReferences {
@@ -58,7 +60,7 @@ func (f facts) completedSince() time.Time {
 // well. What happens later is for its health to show.
 func (f facts) settles(now time.Time) bool {
 	since := f.completedSince()
-	if since.IsZero() {
+	if since.IsZero() || meta.IsStatusConditionTrue(f.addOn.Status.Conditions, names.ConditionSoaked) {
 		return false
 	}
 	window := settled
@@ -66,6 +68,32 @@ func (f facts) settles(now time.Time) bool {
 		window = max(window, addonconfig.MinSuccessTime(f.cma.Spec.InstallStrategy.Placements[f.placement].RolloutStrategy))
 	}
 	return now.Before(since.Add(window))
+}
+
+// noteSoak records whether a configuration had soaked when it is not complete any more, and if not, since when it was
+// complete at first. Each turn between complete and not complete dates Progressing again, so that a rollout could wait
+// for ever for who takes turns. Another configuration of the rollout begins again.
+func (f facts) noteSoak(
+	decided configuration, conditions *[]metav1.Condition, isCompleted, settles bool, now time.Time,
+) {
+	first, noted := f.completedSince(), meta.FindStatusCondition(*conditions, names.ConditionSoaked)
+	same := addonconfig.SameDesired(f.addOn.Status.ConfigReferences, decided.references)
+	switch {
+	case !same && !decided.target.Admitted(f.addOn):
+		meta.RemoveStatusCondition(conditions, names.ConditionSoaked)
+	case f.cma == nil, f.placement < 0, isCompleted, first.IsZero():
+	case !settles:
+		reconcile.SetCondition(conditions, metav1.Condition{
+			Type: names.ConditionSoaked, Status: metav1.ConditionTrue, Reason: reasonSoaked,
+			Message: "the configuration had soaked before it broke, which is no matter of the rollout",
+		}, now)
+	case noted == nil:
+		reconcile.SetCondition(conditions, metav1.Condition{
+			Type: names.ConditionSoaked, Status: metav1.ConditionFalse, Reason: reasonBroke,
+			Message: "the configuration was complete and did not stay so while it soaked; the rollout waits for the soak and " +
+				"the progressDeadline from when it was complete at first",
+		}, first)
+	}
 }
 
 // messageBroke begins the message of Progressing of an add-on that was complete and broke while it settled.

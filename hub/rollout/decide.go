@@ -224,8 +224,8 @@ func (f facts) placement(index int, of *targets) (planner.Placement, stuckAddOns
 			stuck.add(m, state == planner.Pending && held == "", f.now)
 		}
 		p.Clusters = append(p.Clusters, planner.Cluster{
-			Name: cluster, Group: group.Index, GroupName: group.Name, State: state, Since: since, Broken: m.broken(),
-			Held: held, Leaving: leaves,
+			Name: cluster, Group: group.Index, GroupName: group.Name, State: state, Since: since, Due: m.due(soak),
+			Broken: m.broken(), Held: held, Leaving: leaves,
 		})
 	}
 	for _, cluster := range selection.Names {
@@ -271,6 +271,9 @@ func (f facts) state(
 
 // reached returns the state of an add-on with regard to the configurations that its status names, and since when.
 func (m *member) reached(soak time.Duration) (planner.State, time.Time) {
+	if m.soaked {
+		return planner.Succeeded, time.Time{} // What it does since is no matter of the rollout.
+	}
 	if !m.applied() {
 		if m.progress == addonv1beta1.ProgressingReasonFailed {
 			return planner.Failed, m.progressSince

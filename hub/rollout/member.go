@@ -11,6 +11,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // member is what a rollout looks at of one add-on on one cluster, and nothing else of it: a hub has tens of thousands.
@@ -32,6 +33,10 @@ type member struct {
 	// unhealthySince is since when the agent is not available, by the clock of the hub manager; zero when it is, or when
 	// that is not known.
 	unhealthySince time.Time
+	// soaked reports whether the configuration had soaked when it broke; if it had not, firstComplete is since when it was
+	// complete at first, and zero if it never broke.
+	soaked        bool
+	firstComplete time.Time
 	// cause is the most informative condition of an add-on that does not work, and causeSince since when; nil when it
 	// works.
 	cause      *metav1.Condition
@@ -85,6 +90,11 @@ func newMember(addOn *addonv1beta1.ManagedClusterAddOn, like *member) *member {
 	if c := find(addonv1beta1.ManagedClusterAddOnConditionProgressing); c != nil {
 		m.progress, m.progressSince = c.Reason, c.LastTransitionTime.Time
 	}
+	if c := find(names.ConditionSoaked); c != nil {
+		if m.soaked = c.Status == metav1.ConditionTrue; !m.soaked {
+			m.firstComplete = c.LastTransitionTime.Time
+		}
+	}
 	c := find(addonv1beta1.ManagedClusterAddOnConditionAvailable)
 	if c != nil && c.Status == metav1.ConditionFalse {
 		m.unhealthySince = c.LastTransitionTime.Time
@@ -128,6 +138,14 @@ func (m *member) goes() time.Time {
 		return time.Time{}
 	}
 	return m.deleted
+}
+
+// due returns when an add-on that broke while it soaked should have soaked at first; zero for one that did not.
+func (m *member) due(soak time.Duration) time.Time {
+	if m.firstComplete.IsZero() {
+		return time.Time{}
+	}
+	return m.firstComplete.Add(max(soak, settled))
 }
 
 // keep copies a condition out of its add-on.

@@ -94,6 +94,11 @@ func TestStateOfAnAddOn(t *testing.T) {
 				progressing("Completed", ago(time.Minute)))),
 			state: planner.Succeeded, since: ago(time.Minute),
 		},
+		"it had soaked before it broke, and is complete again": {
+			addOn: fixture.With(fixture.AddOn("c", fixture.Has(config, "d"), fixture.Has(template, "t")),
+				progressing("Completed", ago(time.Second)), fixture.IsTrue("addon.spokelet.io/Soaked")),
+			soak: time.Hour, state: planner.Succeeded,
+		},
 		"in flight before there is a condition": {
 			addOn: fixture.AddOn("c", fixture.Desires(config, "d"), fixture.Desires(template, "t")), state: planner.InFlight,
 		},
@@ -141,6 +146,15 @@ func TestStateOfAnAddOn(t *testing.T) {
 			assert.Equal(t, test.since, since)
 		})
 	}
+}
+
+// Shows: hub/rollout-turns
+func TestWhoBreaksWhileItSoaksIsDueSinceItWasCompleteAtFirst(t *testing.T) {
+	broke := fixture.Condition("addon.spokelet.io/Soaked", metav1.ConditionFalse, "BrokeWhileItSoaked", fixture.Noon())
+	m := newMember(fixture.With(fixture.AddOn("c"), broke), nil)
+	assert.Equal(t, fixture.Noon().Add(time.Hour), m.due(time.Hour))
+	assert.Equal(t, fixture.Noon().Add(settled), m.due(0))
+	assert.Zero(t, newMember(fixture.AddOn("c"), nil).due(time.Hour))
 }
 
 // Shows: hub/agents-clocks

@@ -16,6 +16,11 @@ type ConditionOwner struct {
 // there only while there is something to say. It is Spokelet's own addition.
 const ConditionWorkloadsReady = "addon.spokelet.io/WorkloadsReady"
 
+// ConditionSoaked is the condition that says of a ManagedClusterAddOn whether its configuration had soaked when it was
+// not complete any more, with False since when it was complete at first. It is there only once a configuration was
+// complete and did not stay so. It is Spokelet's own addition.
+const ConditionSoaked = "addon.spokelet.io/Soaked"
+
 // ConditionNamespaceReady is the condition that says of a ManagedCluster that a namespace with its name belongs to
 // others, so that the cluster has no namespace. It is there only once there was something to say. It is Spokelet's own
 // addition.
@@ -68,6 +73,7 @@ func ConditionOwners() []ConditionOwner {
 		{"ManagedClusterAddOn", "TokenInfrastructureReady", "hub.token"},
 		{"ManagedClusterAddOn", "TokenRefreshed", "agent.addon"},
 		{"ManagedClusterAddOn", "addon.spokelet.io/Deleting", "hub.deploy"},
+		{"ManagedClusterAddOn", ConditionSoaked, "hub.configure"},
 		{"ManagedClusterAddOn", ConditionWorkloadsReady, "agent.addon"},
 		{"ManagedClusterSet", "ClusterSetEmpty", "hub.clusterset"},
 		{"ManagedClusterSetBinding", "Bound", "hub.setbinding"},

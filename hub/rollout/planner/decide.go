@@ -134,18 +134,30 @@ func judge(clusters []Cluster, r rules, now time.Time) (members []member, wake t
 	return members, wake
 }
 
+// last returns when a cluster that broke while it soaked times out at the latest; zero for never.
+func (r rules) last(c *Cluster) time.Time {
+	if !r.expires || c.Due.IsZero() {
+		return time.Time{}
+	}
+	return c.Due.Add(r.deadline)
+}
+
 // phase returns the phase of a cluster, and when it ends by itself; zero for never.
 func (r rules) phase(c *Cluster, now time.Time) (p phase, until time.Time) {
 	switch c.State {
 	case Succeeded:
-		if end := c.Since.Add(r.soak); r.soak > 0 && !c.Since.IsZero() && now.Before(end) {
-			return soaking, end
+		end, last := c.Since.Add(r.soak), r.last(c)
+		switch {
+		case r.soak == 0 || c.Since.IsZero() || !now.Before(end):
+			return done, time.Time{}
+		case !last.IsZero() && !now.Before(last):
+			return timedOut, end // It breaks again and again.
 		}
-		return done, time.Time{}
+		return soaking, reconcile.Earliest(end, last)
 	case InFlight, Failed:
-		var end time.Time
+		end := r.last(c)
 		if r.expires && !c.Since.IsZero() {
-			end = c.Since.Add(r.deadline)
+			end = reconcile.Earliest(end, c.Since.Add(r.deadline))
 		}
 		switch {
 		case !end.IsZero() && !now.Before(end):
