@@ -32,9 +32,6 @@ func (r *Reconciler) apply(ctx context.Context, f *facts) reconcile.Outcome {
 	if kept, outcome := r.ensureFinalizer(ctx, f); !kept {
 		return outcome
 	}
-	if r.isBehind(ctx, f) {
-		return reconcile.Waiting(f.now.Add(behindPause))
-	}
 	r.claim(f)
 	in := r.input(f)
 	session := r.authorize(ctx, f, in)
@@ -42,7 +39,7 @@ func (r *Reconciler) apply(ctx context.Context, f *facts) reconcile.Outcome {
 	if err := r.record(ctx, f, p.record); err != nil {
 		return r.publishNotRecorded(ctx, f, err)
 	}
-	if err := errors.Join(r.goBack(ctx, f), r.outdateCopy(ctx, f)); err != nil {
+	if err := errors.Join(r.goBack(ctx, f), r.recordGeneration(ctx, f)); err != nil {
 		return reconcile.FromError(err)
 	}
 	results := r.act(ctx, f, in, &p, session)

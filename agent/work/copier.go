@@ -68,10 +68,14 @@ func (k *copier) copy(ctx context.Context, name string, now time.Time) reconcile
 	case work == nil || !work.DeletionTimestamp.IsZero():
 		k.Cache.Delete(name)
 		return reconcile.Done()
-	case k.notes.of(watch.Owner{Name: name}).work.lag(work.UID, work.ResourceVersion, true, now):
+	case k.lags(work, applied, now):
 		return reconcile.Waiting(now.Add(staleDelay))
 	case applied == nil || !applied.DeletionTimestamp.IsZero():
 		return reconcile.Done() // the pass that creates it again enqueues the work again
+	case inventory.Outdated(applied, work) != "":
+		// The cache may be behind. What is recorded is the proof of that, so only a pass that asked the hub changes it, and
+		// it enqueues the work again.
+		return reconcile.Done()
 	}
 	f := &facts{owner: watch.Owner{Name: name}, applied: applied}
 	written, err := k.inventory.RecordGeneration(ctx, applied, work)
@@ -84,6 +88,13 @@ func (k *copier) copy(ctx context.Context, name string, now time.Time) reconcile
 		return reconcile.Waiting(now.Add(copyPause))
 	}
 	return reconcile.FromError(err)
+}
+
+// lags reports whether a cache has not seen the last write of this process to the work or its AppliedManifestWork.
+func (k *copier) lags(work *workv1.ManifestWork, applied *workv1.AppliedManifestWork, now time.Time) bool {
+	known := k.notes.of(watch.Owner{Name: work.Name})
+	return known.work.lag(work.UID, work.ResourceVersion, true, now) || applied != nil &&
+		known.applied.lag(applied.UID, applied.ResourceVersion, !applied.DeletionTimestamp.IsZero(), now)
 }
 
 // truth reads the work and its AppliedManifestWork from the caches; nil means that there is none.
@@ -107,28 +118,14 @@ func (r *Reconciler) copyMetrics() manager.RunnableFunc {
 	}
 }
 
-// outdateCopy records the generation that is about to be applied where the copy of a former one stays because it knows
-// more than the hub, so that it is not used.
-func (r *Reconciler) outdateCopy(ctx context.Context, f *facts) error {
-	if !f.copyKnowsMore() {
-		return nil
-	}
-	applied, err := r.inventory.RecordGeneration(ctx, f.applied, f.work)
-	if err != nil {
-		return err
-	}
-	r.wroteApplied(f, applied)
-	return nil
-}
-
 // invalidateCopy deletes the copy of a work that is deleted or gone, or that has a new generation, before the pass acts
-// on that. One that knows more than the hub stays, see outdateCopy.
+// on that. One that knows more than the hub stays, see recordGeneration.
 func (r *Reconciler) invalidateCopy(f *facts, phase phase) {
 	switch {
 	case r.Cache == nil || f.offline || f.copyKnowsMore():
 	case phase == phaseApply || phase == phaseRestart:
 		r.Cache.Invalidate(f.work.Name, f.work.UID, f.work.Generation)
-	case phase != phaseStale:
+	case phase != phaseStale && phase != phaseKeep:
 		r.Cache.Delete(f.owner.Name)
 	}
 }

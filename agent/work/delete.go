@@ -19,14 +19,6 @@ import (
 // deleteWork deletes a work: first its objects, then its AppliedManifestWork, then its finalizer. None of that waits
 // for the hub to accept a status.
 func (r *Reconciler) deleteWork(ctx context.Context, f *facts) reconcile.Outcome {
-	if f.applied == nil {
-		// The cache may lack an AppliedManifestWork that was created a moment ago, so the API server decides.
-		live, err := inventory.Read(ctx, r.inventory.Live, r.inventory.Name(f.work.Name))
-		if err != nil {
-			return reconcile.FromError(err)
-		}
-		f.applied = live
-	}
 	outcome := reconcile.Done()
 	var left prune.Remaining
 	if f.applied != nil {

@@ -29,6 +29,11 @@
 // Everything that must survive lives in the cluster. What is unknown is never deleted: a manifest that cannot be read
 // keeps every tracked object that it may mean, and an object whose deletion failed stays listed.
 //
+// A cache may be behind, after a restart above all. Where the AppliedManifestWork records that another work of the name
+// or a later generation was applied, or records nothing and objects would go, a pass asks the hub before it deletes or
+// applies anything (behind.go). If the hub has the work otherwise, the pass waits for the cache; if it does not answer,
+// the pass only repairs.
+//
 // The spoke comes before the hub: a pass hands its status to the publisher and waits for the result as long as a hub
 // usually takes, and not at all while the hub is slow. One status of a work is on its way at a time; its end wakes the
 // work, so that the newest one follows. A finalizer goes by a publisher of its own in the same way, and nothing of the

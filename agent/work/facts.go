@@ -29,6 +29,11 @@ type facts struct {
 	applied *workv1.AppliedManifestWork
 	// stale reports that a cache has not seen the last write of this process.
 	stale bool
+	// standing is how the work stands to the hub, askAgain when to look again where that is not settled, and unanswered
+	// why the hub did not say.
+	standing   standing
+	askAgain   time.Time
+	unanswered error
 	// manifests are those of the work.
 	manifests []manifest.Manifest
 	// offline reports that the hub has not listed its works yet, so that work is its copy of before; nil then says
@@ -70,6 +75,25 @@ func (f *facts) reported() *workv1.ManifestWork {
 	}
 	return f.work
 }
+
+// standing is how the work in the cache stands to the hub. After a restart, an API server whose own cache lags may list
+// works as they were.
+type standing int
+
+const (
+	// standingBelieved: nothing speaks against the cache, so the hub was not asked.
+	standingBelieved standing = iota
+	// standingConfirmed: the hub has the work as the cache does.
+	standingConfirmed
+	// standingBehind: the hub has another work of the name, a later generation, or none.
+	standingBehind
+	// standingUnanswered: the hub does not answer, so that nothing may be deleted by the cache.
+	standingUnanswered
+)
+
+// onlyKept reports whether the pass only keeps what was applied: it creates no object that did not exist, deletes none
+// and writes nothing to the hub.
+func (f *facts) onlyKept() bool { return f.offline || f.standing == standingUnanswered }
 
 // object is what is known of the object of one manifest before a pass.
 type object struct {
@@ -114,7 +138,7 @@ const (
 	phaseGone phase = iota
 	// phaseAbandon: the work vanished while its objects were created; they are deleted at once.
 	phaseAbandon
-	// phaseStale: a cache must catch up first.
+	// phaseStale: a cache must catch up first, or the hub must answer.
 	phaseStale
 	// phaseDelete: the work is being deleted.
 	phaseDelete
@@ -122,6 +146,8 @@ const (
 	phaseRestart
 	// phaseApply: the objects are brought to the desired state.
 	phaseApply
+	// phaseKeep: it is not known whether the hub has the work as the cache does; its objects are kept.
+	phaseKeep
 	// phaseUnknown: the hub is away and there is no copy of the work that can be used.
 	phaseUnknown
 	// phaseOffline: the hub is away; the objects are kept as the copy of the work says.
@@ -143,6 +169,8 @@ func (p phase) String() string {
 		return "drain"
 	case phaseApply:
 		return "apply"
+	case phaseKeep:
+		return "keep"
 	case phaseOffline:
 		return "offline"
 	case phaseUnknown:

@@ -92,6 +92,8 @@ type note struct {
 	sent [lanes]delivery
 	// unsure is set when a status was sent without an answer: the hub may have it or not.
 	unsure bool
+	// unanswered is until when the hub is not asked which work it has, because it did not answer.
+	unanswered delivery
 	// feedback limits statuses that differ in values of feedback alone.
 	feedback watch.Limiter
 	// unservedSince is since when kinds are missing, definitions how many of their definitions were seen by then.

@@ -46,7 +46,11 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 		return f, err
 	}
 	r.checkLag(f)
-	return f, nil
+	if f.applied == nil && !f.stale && !work.DeletionTimestamp.IsZero() {
+		// The cache may lack an AppliedManifestWork that was created a moment ago, so the API server decides.
+		f.applied, err = inventory.Read(ctx, r.inventory.Live, r.inventory.Name(name))
+	}
+	return f, err
 }
 
 // enter reports whether the work may have its pass now.
@@ -164,7 +168,7 @@ func (r *Reconciler) input(f *facts) *input {
 		was := before.Find(m.Meta())
 		o := &in.objects[i]
 		o.known = apply.Known{
-			Listed: listed[m.ID()] != "", Current: status.AppliedAt(was, f.work.Generation), Offline: f.offline,
+			Listed: listed[m.ID()] != "", Current: status.AppliedAt(was, f.work.Generation), Offline: f.onlyKept(),
 		}
 		o.known.State, o.known.Drift = r.store.Look(f.owner, m.ID())
 		o.frozen = status.Frozen(f.work, m, was)

@@ -99,16 +99,29 @@ func (r *Reconciler) awaitHub(ctx context.Context, queue workqueue.TypedRateLimi
 	logger.Info("the hub has listed its works, which hold from now on", "works", len(list.Items))
 }
 
-// applyOffline keeps the objects of a work as its copy says. It creates no object that did not exist when the hub was
-// last seen, deletes none and writes nothing to the hub; what it learns about complete manifests goes into the copy.
+// applyOffline keeps the objects of a work as its copy says. What it learns about complete manifests goes into the
+// copy.
 func (r *Reconciler) applyOffline(ctx context.Context, f *facts) reconcile.Outcome {
+	after, outcome := r.keep(ctx, f)
+	if after == nil {
+		return outcome
+	}
+	if err := r.Cache.SaveStatus(f.copied, after); err != nil {
+		log.FromContext(ctx).V(1).Info("what was learned without the hub is not on disk", "reason", err.Error())
+	}
+	return outcome
+}
+
+// keep keeps the objects of a work. It creates no object that did not exist when the hub was last heard, deletes none
+// and writes nothing to the hub. It returns the status that follows, nil when nothing was done.
+func (r *Reconciler) keep(ctx context.Context, f *facts) (*workv1.ManifestWorkStatus, reconcile.Outcome) {
 	withholdUnknown(f.manifests, inventory.Tracked(f.applied))
 	r.claim(f)
 	in := r.input(f)
 	session := r.authorize(ctx, f, in)
 	p := planAll(in)
 	if err := r.record(ctx, f, p.record); err != nil {
-		return reconcile.FromError(err)
+		return nil, reconcile.FromError(err)
 	}
 	results := r.act(ctx, f, in, &p, session)
 	outcome := outcomeOf(results)
@@ -118,10 +131,7 @@ func (r *Reconciler) applyOffline(ctx context.Context, f *facts) reconcile.Outco
 	outcome = outcome.And(reconcile.FromError(r.publishList(ctx, f, list)))
 	after := concludeStatus(f, results)
 	outcome = outcome.And(thaw(f.work, p.steps, after, f.now))
-	if err := r.Cache.SaveStatus(f.copied, &after); err != nil {
-		log.FromContext(ctx).V(1).Info("what was learned without the hub is not on disk", "reason", err.Error())
-	}
-	return outcome.And(reconcile.DoneUntil(r.awaitKinds(f)))
+	return &after, outcome.And(reconcile.DoneUntil(r.awaitKinds(f)))
 }
 
 // listOffline is the list of applied resources after a pass without the hub. It never shrinks: an object that is gone

@@ -29,20 +29,6 @@ func (r *Reconciler) confirm(ctx context.Context, f *facts, list string) error {
 	return nil
 }
 
-// behindPause is when a pass looks again at a work of which the cache has an earlier generation than the hub.
-const behindPause = time.Second
-
-// isBehind reports whether the cache has an earlier generation of a work than was applied although the hub has a later
-// one: after a restart, an API server whose own cache lags may list works as they were. A hub that does not answer says
-// nothing.
-func (r *Reconciler) isBehind(ctx context.Context, f *facts) bool {
-	if f.applied == nil || !inventory.WentBack(f.applied, f.work) {
-		return false
-	}
-	live, err := r.liveWork(ctx, f.work.Name)
-	return err == nil && live != nil && live.UID == f.work.UID && live.Generation > f.work.Generation
-}
-
 // goBack records that a work went back to an earlier generation, before anything of it is applied. What the later one
 // added is held from then on, unless the work has it, too.
 func (r *Reconciler) goBack(ctx context.Context, f *facts) error {

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"context"
 	"regexp"
 	"testing"
 	"time"
@@ -158,12 +159,17 @@ func TestAnOlderWorkThatHasItsObjectsAgainHoldsNothing(t *testing.T) {
 
 // Shows: work/older-held
 func TestACacheThatLagsIsNoRestoredHub(t *testing.T) {
-	r, f := backAt(t, 3, "a")
-	assert.True(t, r.isBehind(t.Context(), f), "the hub has the generation that was applied")
-	r, f = backAt(t, 1, "a")
-	assert.False(t, r.isBehind(t.Context(), f), "the hub itself went back")
-	r.Hub = stubHub{client: fake.NewClientBuilder().Build()}
-	assert.False(t, r.isBehind(t.Context(), f), "a hub that does not answer says nothing")
-	f.work.Generation = 4
-	assert.False(t, r.isBehind(t.Context(), f))
+	asks := func(live, generation int64) standing {
+		r, f := backAt(t, live, "a")
+		f.work.Generation = generation
+		if live == 0 {
+			r.Hub = stubHub{live: reader{context.DeadlineExceeded}}
+		}
+		r.checkHub(t.Context(), f)
+		return f.standing
+	}
+	assert.Equal(t, standingBehind, asks(3, 1), "the hub has the generation that was applied")
+	assert.Equal(t, standingConfirmed, asks(1, 1), "the hub itself went back")
+	assert.Equal(t, standingUnanswered, asks(0, 1), "a hub that does not answer says nothing")
+	assert.Equal(t, standingBelieved, asks(3, 4), "a later generation is what every edit makes")
 }

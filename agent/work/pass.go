@@ -33,8 +33,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return reconcile.FromError(err).Settle(f.now)
 		}
 	}
+	r.checkHub(ctx, f)
+	phase = f.phase()
 	defer func() { r.counts.pass(phase, r.Clock.Since(f.now)) }()
-	if phase == phaseApply {
+	if phase == phaseApply || phase == phaseKeep {
 		if err := r.recall(ctx, f); err != nil {
 			return reconcile.FromError(err).Settle(f.now)
 		}
@@ -64,7 +66,9 @@ func (r *Reconciler) pass(ctx context.Context, f *facts, phase phase) reconcile.
 		}
 		return outcome
 	case phaseStale:
-		return reconcile.Waiting(f.now.Add(staleDelay))
+		return r.catchUp(ctx, f)
+	case phaseKeep:
+		return r.keepUnanswered(ctx, f)
 	case phaseDelete:
 		return r.deleteWork(ctx, f)
 	case phaseRestart:

@@ -210,12 +210,14 @@ func (f *facts) phase() phase {
 		return phaseAbandon
 	case f.work == nil:
 		return phaseGone
-	case f.stale:
+	case f.stale || f.waits():
 		return phaseStale
 	case !f.work.DeletionTimestamp.IsZero():
 		return phaseDelete
 	case f.applied != nil && !f.applied.DeletionTimestamp.IsZero():
 		return phaseRestart
+	case f.standing == standingUnanswered:
+		return phaseKeep
 	}
 	return phaseApply
 }

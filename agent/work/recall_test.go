@@ -61,7 +61,7 @@ func TestACopyThatKnowsMoreThanTheHubIsNotUsedOnceItsWorkWasEdited(t *testing.T)
 	require.NoError(t, r.recall(t.Context(), f))
 	r.invalidateCopy(f, phaseApply)
 	require.NoError(t, r.record(t.Context(), f, []workv1.AppliedManifestResourceMeta{}))
-	require.NoError(t, r.outdateCopy(t.Context(), f))
+	require.NoError(t, r.recordGeneration(t.Context(), f))
 	// act writes generation 2 here; publishing fails; crash. A new process without the hub:
 	again, err := offline.Open(t.Context(), config)
 	require.NoError(t, err)

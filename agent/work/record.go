@@ -18,7 +18,7 @@ import (
 // is forgotten whatever happens next.
 func (r *Reconciler) record(ctx context.Context, f *facts, objects []workv1.AppliedManifestResourceMeta) error {
 	if f.applied != nil {
-		applied, err := r.inventory.Prepare(ctx, f.applied, f.work, objects, !f.offline)
+		applied, err := r.inventory.Prepare(ctx, f.applied, f.work, objects, !f.onlyKept())
 		r.wroteApplied(f, applied)
 		return err
 	}
@@ -64,6 +64,18 @@ func (r *Reconciler) wroteApplied(f *facts, applied *workv1.AppliedManifestWork)
 // publishList writes the list of applied resources, if it differs.
 func (r *Reconciler) publishList(ctx context.Context, f *facts, list []workv1.AppliedManifestResourceMeta) error {
 	applied, err := r.inventory.Publish(ctx, f.applied, list)
+	r.wroteApplied(f, applied)
+	return err
+}
+
+// recordGeneration records the generation that is about to be applied: of a work that the hub confirmed, so that it is
+// not asked again, and where the copy of a former generation stays because it knows more than the hub, so that it is
+// not used.
+func (r *Reconciler) recordGeneration(ctx context.Context, f *facts) error {
+	if f.standing != standingConfirmed && !f.copyKnowsMore() {
+		return nil
+	}
+	applied, err := r.inventory.RecordGeneration(ctx, f.applied, f.work)
 	r.wroteApplied(f, applied)
 	return err
 }

@@ -30,10 +30,17 @@ func setGeneration(applied *workv1.AppliedManifestWork, work *workv1.ManifestWor
 	return true
 }
 
-// Outdated returns why a copy of a work is older than the work that was applied, as the AppliedManifestWork records it;
-// empty when it is not, or when nothing was recorded. A record that cannot be read is not trusted.
+// IsRecorded reports whether an AppliedManifestWork records what was applied.
+func IsRecorded(applied *workv1.AppliedManifestWork) bool {
+	_, known := applied.Annotations[AnnotationGeneration]
+	return known
+}
+
+// Outdated returns why a copy of a work, on disk or in the cache of the hub, may be older than the work that was
+// applied, as the AppliedManifestWork records it; empty when it is not, or when nothing was recorded. A record that
+// cannot be read is not trusted.
 func Outdated(applied *workv1.AppliedManifestWork, work *workv1.ManifestWork) string {
-	if _, known := applied.Annotations[AnnotationGeneration]; !known {
+	if !IsRecorded(applied) {
 		return ""
 	}
 	uid, generation, err := recorded(applied)

@@ -60,7 +60,8 @@ func Read(ctx context.Context, c client.Reader, name string) (*workv1.AppliedMan
 }
 
 // Create creates the AppliedManifestWork of a work, with the objects as its intent. One that exists already, because
-// the cache did not have it, is prepared instead; created reports which.
+// the cache did not have it, is prepared instead; created reports which. Unless that one records the work that the
+// cache of the hub has, both caches may be behind, and nothing is written.
 func (w *Writer) Create(ctx context.Context, work *workv1.ManifestWork, objects []workv1.AppliedManifestResourceMeta,
 ) (applied *workv1.AppliedManifestWork, created bool, err error) {
 	name := w.Name(work.Name)
@@ -80,6 +81,9 @@ func (w *Writer) Create(ctx context.Context, work *workv1.ManifestWork, objects 
 		live, readErr := Read(ctx, w.Live, name)
 		if readErr != nil {
 			return nil, false, readErr
+		}
+		if live != nil && (!IsRecorded(live) || Outdated(live, work) != "") {
+			return nil, false, reconcile.Behind(workv1.GroupName, "appliedmanifestworks", name)
 		}
 		if live != nil && live.DeletionTimestamp.IsZero() {
 			applied, err = w.Prepare(ctx, live, work, objects, true)
