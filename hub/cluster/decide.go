@@ -46,7 +46,7 @@ func needsLiveCheck(p phase, f facts) bool {
 	case len(f.works) > 0:
 		return p == phaseDeleting && len(removeFirst(objects(f.works))) > 0
 	}
-	return f.have.work != nil || (p == phaseDeleting && !emptyConfirmed(f.cluster))
+	return f.have.work != nil || p == phaseDeleting
 }
 
 // accessBlocked returns what must happen to the namespace of a cluster before its agent gets access; nil for nothing.

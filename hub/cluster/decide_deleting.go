@@ -37,24 +37,35 @@ func decideDeleting(f facts, p *plan) {
 	}
 	var next []step
 	next, p.remaining = removeNext(f)
+	shrink := shrinkDenied(f)
 	switch denial := recordDenial(f); {
 	case len(denial) > 0:
-		p.stages, p.remaining = [][]step{denial}, cmp.Or(p.remaining, "the record of its denial")
+		p.stages, p.remaining = [][]step{append(denial, shrink...)}, cmp.Or(p.remaining, "the record of its denial")
 	case len(f.addons) == 0 && len(next) > 0 && !asked(f):
-		p.blocked = notAsked(f)
+		p.stages, p.blocked = [][]step{shrink}, notAsked(f)
 	case p.remaining != "":
-		p.stages = [][]step{next}
-	case emptyConfirmed(f.cluster):
-		p.stages = [][]step{removeRequests(f)}
+		p.stages = [][]step{append(shrink, next...)}
+	case !asked(f):
+		p.stages, p.blocked = [][]step{shrink}, notAsked(f)
+	default:
+		p.stages = [][]step{removeRequests(f), append(removeGrants(f, true, worksGone(f)), removeLease(f)...)}
+		if !emptyConfirmed(f.cluster) {
+			return // The condition says first that nothing is left.
+		}
 		p.cluster = f.cluster.DeepCopy()
 		if !dropFinalizer(p.cluster, names.FinalizerCluster, finalizerGC) {
 			p.cluster = nil
 		}
-	case !asked(f):
-		p.blocked = notAsked(f)
-	default:
-		p.stages = [][]step{removeRequests(f), append(removeGrants(f, true, worksGone(f)), removeLease(f)...)}
 	}
+}
+
+// shrinkDenied takes from the agent of a denied cluster what a denial takes, while something of the cluster is left: the
+// agent itself may keep it there.
+func shrinkDenied(f facts) []step {
+	if !denied(f.cluster) {
+		return nil
+	}
+	return slices.DeleteFunc(shrinkGrants(f), func(s step) bool { return s.Verb == reconcile.Create })
 }
 
 func isOurs(finalizer string) bool {
@@ -109,7 +120,8 @@ func removeRequests(f facts) []step {
 // removeOwn deletes the lease and the certificate requests of the cluster.
 func removeOwn(f facts) []step { return append(removeLease(f), removeRequests(f)...) }
 
-// emptyConfirmed reports whether an earlier pass found nothing left and recorded it in the condition Deleting.
+// emptyConfirmed reports whether the condition Deleting says that nothing is left. Its agent may write that, too, so it
+// says what users were told, and stands for nothing else.
 func emptyConfirmed(cluster *clusterv1.ManagedCluster) bool {
 	return meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionDeleting)
 }

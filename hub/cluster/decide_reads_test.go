@@ -48,7 +48,7 @@ func TestWhatADecisionReads(t *testing.T) {
 		"a deleted cluster that still has works":         {phase: phaseDeleting, facts: facts{cluster: there, works: works}, works: true, live: true},
 		"a deleted cluster whose works are going":        {phase: phaseDeleting, facts: facts{cluster: there, works: going}, works: true},
 		"a deleted cluster that still has add-ons":       {phase: phaseDeleting, facts: facts{cluster: there, addons: addons}, works: true},
-		"a deleted cluster that was found empty":         {phase: phaseDeleting, facts: facts{cluster: empty}, works: true},
+		"a deleted cluster that says that it is empty":   {phase: phaseDeleting, facts: facts{cluster: empty}, works: true, live: true},
 		"a deleted cluster that was found empty, access": {phase: phaseDeleting, facts: facts{cluster: empty, have: all}, works: true, live: true},
 		"a cluster that vanished":                        {phase: phaseGone, facts: facts{have: all}, works: true, live: true},
 		"a cluster that vanished and has works":          {phase: phaseGone, facts: facts{have: all, works: works}, works: true, live: true},

@@ -332,8 +332,40 @@ func TestADeletedClusterIsTakenApartInOrder(t *testing.T) {
 			assert.Equal(t, tc.reason, conditions(tc.f, p, nil)[0].Reason)
 		})
 	}
+	t.Run("what an agent says is left stands for nothing", func(t *testing.T) {
+		says := func(f *facts) {
+			f.cluster.Status.Conditions = append(f.cluster.Status.Conditions,
+				condition(clusterv1.ManagedClusterConditionDeleting, metav1.ConditionTrue, "NoResource", noon()))
+		}
+		p := decide(leaving(says))
+		assert.Nil(t, p.cluster, "the API server was not asked")
+		assert.Empty(t, steps(p))
+		p = decide(leaving(func(f *facts) { says(f); f.live = &live{works: true} }))
+		assert.Nil(t, p.cluster)
+		p = decide(leaving(func(f *facts) { says(f); f.live = &live{} }))
+		assert.NotNil(t, p.cluster)
+		assert.Contains(t, steps(p)[0], "delete *v1.ClusterRoleBinding open-cluster-management:managedcluster:c1",
+			"its access goes before the finalizer, which the agent can keep from being written")
+	})
+	t.Run("a denial takes what it takes while something is left", func(t *testing.T) {
+		f := leaving(func(f *facts) {
+			f.works, f.live = []*workv1.ManifestWork{work}, &live{}
+			f.cluster.Spec.HubAcceptsClient = false
+			metav1.SetMetaDataAnnotation(&f.namespace.ObjectMeta, names.AnnotationDeniedOn, "2026-11-20T12:00:00Z")
+		})
+		p := decide(f)
+		assert.Equal(t, [][]string{{
+			"patch *v1.ClusterRole open-cluster-management:managedcluster:c1",
+			"delete *v1.RoleBinding open-cluster-management:managedcluster:c1:registration",
+			"delete *v1.RoleBinding open-cluster-management:managedcluster:c1:work",
+			"delete *v1.ManifestWork w",
+		}}, steps(p))
+		f.have, f.live = grants{}, nil
+		assert.Empty(t, steps(decide(f)), "nothing is made for it")
+	})
 	t.Run("the finalizers go when that was told", func(t *testing.T) {
 		f := leaving(func(f *facts) {
+			f.live = &live{}
 			f.cluster.Finalizers = append(f.cluster.Finalizers, finalizerGC, "example.com/mine")
 			f.cluster.Status.Conditions = append(f.cluster.Status.Conditions,
 				condition(clusterv1.ManagedClusterConditionDeleting, metav1.ConditionTrue, "NoResource", noon()))

@@ -126,7 +126,7 @@ func TestWhichClustersGetTheFinalizer(t *testing.T) {
 
 func TestTheCertificateRequestsGoBeforeTheFinalizer(t *testing.T) {
 	f := settledFacts()
-	f.cluster.DeletionTimestamp, f.have, f.lease = deletedAt(), grants{}, nil
+	f.cluster.DeletionTimestamp, f.have, f.lease, f.live = deletedAt(), grants{}, nil, &live{}
 	f.cluster.Status.Conditions = append(f.cluster.Status.Conditions,
 		condition(clusterv1.ManagedClusterConditionDeleting, metav1.ConditionTrue, "NoResource", noon()))
 	f.requests = []*certificatesv1.CertificateSigningRequest{
