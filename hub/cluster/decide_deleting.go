@@ -59,8 +59,8 @@ func decideDeleting(f facts, p *plan) {
 	}
 }
 
-// shrinkDenied takes from the agent of a denied cluster what a denial takes, while something of the cluster is left: the
-// agent itself may keep it there.
+// shrinkDenied takes from the agent of a denied cluster what a denial takes, while something of the cluster is left:
+// the agent itself may keep it there.
 func shrinkDenied(f facts) []step {
 	if !denied(f.cluster) {
 		return nil

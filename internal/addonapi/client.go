@@ -254,8 +254,8 @@ func (c Client) PatchAddOn(ctx context.Context, before, after *addonv1beta1.Mana
 	return changed, err
 }
 
-// PatchAddOnConfigs writes status.configReferences of an add-on, like reconcile.PatchStatusField, and returns the add-on
-// as it is then.
+// PatchAddOnConfigs writes status.configReferences of an add-on, like reconcile.PatchStatusField, and returns the
+// add-on as it is then.
 func (c Client) PatchAddOnConfigs(
 	ctx context.Context, before *addonv1beta1.ManagedClusterAddOn, references []addonv1beta1.ConfigReference,
 ) (*addonv1beta1.ManagedClusterAddOn, error) {

@@ -47,7 +47,7 @@ type Cluster struct {
 	// long ago. It begins again with every target.
 	Since time.Time
 	// Due is when a cluster that has the target, and broke while it soaked, should have soaked at first; zero for any
-	// other. The progressDeadline ends that long after it at the latest, however often the cluster is well again meanwhile.
+	// other. The progressDeadline ends that long after it at the latest, however often the cluster is well in between.
 	Due time.Time
 	// Broken reports whether an earlier target is not well there: it has not reached it, or does not work. It counts while
 	// the cluster is Pending.
