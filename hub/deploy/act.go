@@ -2,12 +2,15 @@ package deploy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -15,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/hub/deploy/works"
+	"github.com/spokelet/spokelet/internal/hubprocess"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -135,10 +139,26 @@ func (r *Reconciler) recordAdmission(
 	if !f.configuration.Admitted || !slices.ContainsFunc(p.works, writes) {
 		return f.addOn, nil
 	}
-	recorded := f.addOn.DeepCopy()
-	f.record(recorded, ownWorks(f), false)
-	return r.AddOns.PatchAddOnConfigs(ctx, f.addOn, recorded.Status.ConfigReferences)
+	before := f.addOn
+	for tries := 1; ; tries++ {
+		after := before.DeepCopy()
+		f.record(after, ownWorks(f), false)
+		_, err := r.AddOns.PatchAddOnStatus(ctx, before, after)
+		if !apierrors.IsConflict(err) || tries == maxTries {
+			return after, err
+		}
+		// Its agent may write the status all the time, which must not keep what the new configuration takes.
+		live, liveErr := r.AddOns.SameAddOn(ctx, r.Live, f.addOn)
+		if liveErr != nil || live == nil || !hubprocess.SameWishes(live, f.addOn) ||
+			!equality.Semantic.DeepEqual(live.Status.ConfigReferences, f.addOn.Status.ConfigReferences) {
+			return f.addOn, errors.Join(err, liveErr)
+		}
+		before = live
+	}
 }
+
+// maxTries is how often an admission is written at most in a pass.
+const maxTries = 10
 
 // recordUnneeded records an Event on an add-on that lives about finalizers that it does not need any more. One that got
 // its present spelling is none of them.

@@ -19,7 +19,7 @@ import (
 // actOnDeletion records failed and completed hooks first, then writes the works. Then it removes finalizers, or sets
 // the conditions that explain what the add-on waits for.
 func (r *Reconciler) actOnDeletion(
-	ctx context.Context, f deletionFacts, p deletionPlan, stale bool, err error,
+	ctx context.Context, f deletionFacts, p deletionPlan, err error,
 ) reconcile.Outcome {
 	outcome := reconcile.Done()
 	if p.waits {
@@ -28,7 +28,7 @@ func (r *Reconciler) actOnDeletion(
 	if !p.wake.IsZero() {
 		outcome = outcome.And(reconcile.Waiting(p.wake))
 	}
-	if err != nil || stale {
+	if err != nil {
 		return outcome.And(reconcile.FromError(err))
 	}
 	before, err := r.recordAttempts(ctx, f, p)

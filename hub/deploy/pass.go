@@ -130,5 +130,8 @@ func (r *Reconciler) reconcileDeletion(
 		p = decideDeletion(f)
 		d, err = r.deletionStale(ctx, f, p)
 	}
-	return r.actOnDeletion(ctx, f, p, d.exists(), err).Settle(now)
+	if d.exists() {
+		err = reconcile.Behind(addonv1beta1.GroupName, "managedclusteraddons", addOn.Name)
+	}
+	return r.actOnDeletion(ctx, f, p, err).Settle(now)
 }

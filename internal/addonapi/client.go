@@ -236,8 +236,8 @@ func (c Client) DeleteAddOn(ctx context.Context, addon *addonv1beta1.ManagedClus
 }
 
 // PatchAddOn writes the difference between two copies except the status, like reconcile.PatchMetadata, or like
-// reconcile.PatchMain where the spec differs. after gets the new resourceVersion and generation, so that its status can
-// be written next.
+// reconcile.PatchMain where the spec differs. after gets the new resourceVersion, generation and status, so that its
+// status can be written next.
 func (c Client) PatchAddOn(ctx context.Context, before, after *addonv1beta1.ManagedClusterAddOn) (bool, error) {
 	write := reconcile.PatchMetadata
 	switch {
@@ -248,25 +248,15 @@ func (c Client) PatchAddOn(ctx context.Context, before, after *addonv1beta1.Mana
 	}
 	wire := c.wireAddOn(after)
 	changed, err := write(ctx, c.Client, c.wireAddOn(before), wire)
-	if changed {
-		after.ResourceVersion, after.Generation = wire.GetResourceVersion(), wire.GetGeneration()
+	if !changed || err != nil {
+		return changed, err
 	}
-	return changed, err
-}
-
-// PatchAddOnConfigs writes status.configReferences of an add-on, like reconcile.PatchStatusField, and returns the
-// add-on as it is then.
-func (c Client) PatchAddOnConfigs(
-	ctx context.Context, before *addonv1beta1.ManagedClusterAddOn, references []addonv1beta1.ConfigReference,
-) (*addonv1beta1.ManagedClusterAddOn, error) {
-	after := before.DeepCopy()
-	after.Status.ConfigReferences = references
-	wire := c.wireAddOn(after)
-	changed, err := reconcile.PatchStatusField(ctx, c.Client, c.wireAddOn(before), wire, "configReferences")
-	if changed {
-		after.ResourceVersion = wire.GetResourceVersion()
+	answer, err := AddOn(wire)
+	if err != nil {
+		return changed, err
 	}
-	return after, err
+	after.ResourceVersion, after.Generation, after.Status = answer.ResourceVersion, answer.Generation, answer.Status
+	return changed, nil
 }
 
 // PatchAddOnStatus writes the difference between the statuses of two copies, like reconcile.PatchStatus. after gets the

@@ -19,81 +19,36 @@ import (
 // user who may write the status of the object all the time could let each other patch fail. Where one of them is not as
 // before, the patch is that of PatchMain. It sends nothing and returns false when the copies do not differ.
 func PatchMetadata(ctx context.Context, c client.Client, before, after client.Object) (bool, error) {
-	var ops operations
-	ops.entries("/metadata/labels", before.GetLabels(), after.GetLabels())
-	ops.entries("/metadata/annotations", before.GetAnnotations(), after.GetAnnotations())
-	if was, is := before.GetOwnerReferences(), after.GetOwnerReferences(); !reflect.DeepEqual(was, is) {
-		ops.list("/metadata/ownerReferences", was, is, len(was), len(is))
-	}
-	if was, is := before.GetFinalizers(), after.GetFinalizers(); !slices.Equal(was, is) {
-		ops.list("/metadata/finalizers", was, is, len(was), len(is))
-	}
+	ops := metadataOperations(before, after, false)
 	if len(ops) == 0 {
 		return false, nil
 	}
-	if generation := before.GetGeneration(); generation != 0 {
-		ops.test("/metadata/generation", generation)
-	}
 	err := ops.send(ctx, c, before, after)
+	if others := metadataOperations(before, after, true); apierrors.IsInvalid(err) && !reflect.DeepEqual(ops, others) {
+		err = others.send(ctx, c, before, after) // There are labels or annotations that a cache does not keep.
+	}
 	if apierrors.IsInvalid(err) {
 		return PatchMain(ctx, c, before, after)
 	}
 	return err == nil, err
 }
 
-// PatchStatusField writes one field of the status like PatchMetadata, guarded by the UID and what it was before, or
-// else like PatchStatus. before and after differ in nothing else.
-func PatchStatusField(ctx context.Context, c client.Client, before, after client.Object, field string) (bool, error) {
-	was, err := fieldOf(before, field)
-	if err != nil {
-		return false, err
-	}
-	is, err := fieldOf(after, field)
-	if err != nil {
-		return false, err
-	}
-	if was == nil || is == nil || reflect.DeepEqual(was, is) {
-		return PatchStatus(ctx, c, before, after)
-	}
+// metadataOperations returns the operations for the difference of two copies. others tells whether the object has other
+// labels or annotations where before has none.
+func metadataOperations(before, after client.Object, others bool) operations {
 	var ops operations
-	ops.change("/"+statusField+"/"+field, was, is)
-	err = ops.send(ctx, c, before, after, statusField)
-	if apierrors.IsInvalid(err) {
-		return PatchStatus(ctx, c, before, after)
+	ops.entries("/metadata/labels", before.GetLabels(), after.GetLabels(), others)
+	ops.entries("/metadata/annotations", before.GetAnnotations(), after.GetAnnotations(), others)
+	if was, is := before.GetOwnerReferences(), after.GetOwnerReferences(); !reflect.DeepEqual(was, is) {
+		ops.list("/metadata/ownerReferences", was, is, len(was), len(is))
 	}
-	return err == nil, err
-}
-
-// fieldOf returns a field of the status of an object as JSON; nil when it is empty.
-func fieldOf(o client.Object, field string) (any, error) {
-	raw, err := json.Marshal(o)
-	if err != nil {
-		return nil, fmt.Errorf("encoding %s: %w", Describe(o), err)
+	if was, is := before.GetFinalizers(), after.GetFinalizers(); !slices.Equal(was, is) {
+		ops.list("/metadata/finalizers", was, is, len(was), len(is))
 	}
-	var decoded struct {
-		Status map[string]any `json:"status"`
+	if generation := before.GetGeneration(); generation != 0 && len(ops) > 0 {
+		ops.test("/metadata/generation", generation)
 	}
-	if err := json.Unmarshal(raw, &decoded); err != nil {
-		return nil, fmt.Errorf("decoding the status of %s: %w", Describe(o), err)
-	}
-	return withoutNulls(decoded.Status[field]), nil
-}
-
-// withoutNulls drops the nulls of a value: Go types encode a nil pointer as null where the API server stores nothing.
-func withoutNulls(value any) any {
-	switch typed := value.(type) {
-	case map[string]any:
-		for key, entry := range typed {
-			if typed[key] = withoutNulls(entry); typed[key] == nil {
-				delete(typed, key)
-			}
-		}
-	case []any:
-		for i := range typed {
-			typed[i] = withoutNulls(typed[i])
-		}
-	}
-	return value
+	return ops
 }
 
 // operation is one operation of a JSON patch (RFC 6902). A test of null is one of a value that is absent.
@@ -140,11 +95,11 @@ func (o *operations) list(path string, was, is any, had, has int) {
 }
 
 // entries changes those entries of a map that differ. Others may change its other entries meanwhile.
-func (o *operations) entries(path string, was, is map[string]string) {
+func (o *operations) entries(path string, was, is map[string]string, others bool) {
 	if maps.Equal(was, is) {
 		return
 	}
-	if len(was) == 0 {
+	if len(was) == 0 && !others {
 		o.list(path, nil, is, 0, len(is))
 		return
 	}
@@ -170,22 +125,15 @@ func (o *operations) entries(path string, was, is map[string]string) {
 // escape makes a key a part of a JSON pointer (RFC 6901).
 func escape(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
 
-// send writes the patch to an object, or to one of its subresources. after receives the answer of the server.
-func (o operations) send(
-	ctx context.Context, c client.Client, before, after client.Object, subresource ...string,
-) error {
+// send writes the patch to an object. after receives the answer of the server.
+func (o operations) send(ctx context.Context, c client.Client, before, after client.Object) error {
+	o = slices.Clone(o)
 	o.test("/metadata/uid", before.GetUID())
 	raw, err := json.Marshal(o)
 	if err != nil {
 		return fmt.Errorf("encoding the patch of %s: %w", Describe(after), err)
 	}
-	patch := client.RawPatch(types.JSONPatchType, raw)
-	if len(subresource) > 0 {
-		err = c.SubResource(subresource[0]).Patch(ctx, after, patch)
-	} else {
-		err = c.Patch(ctx, after, patch)
-	}
-	if err != nil {
+	if err := c.Patch(ctx, after, client.RawPatch(types.JSONPatchType, raw)); err != nil {
 		return fmt.Errorf("patching %s: %w", Describe(after), err)
 	}
 	return nil

@@ -53,8 +53,8 @@ func TestMetadataIsPatchedByWhatChanges(t *testing.T) {
 			ops: `[{"op":"test","path":"/metadata/annotations","value":null},` +
 				`{"op":"add","path":"/metadata/annotations","value":{"k":"v"}}]`,
 		},
-		"the first annotation, beside one that another client wrote": {
-			is:     func(n *corev1.Node) { n.Annotations = map[string]string{"k": "v"} },
+		"the first annotation that the cache has, beside one that it does not keep": {
+			is: func(n *corev1.Node) { metav1.SetMetaDataAnnotation(&n.ObjectMeta, "k", "v") }, fits: true,
 			others: func(n *corev1.Node) { n.Annotations = map[string]string{"of": "others"} },
 		},
 		"the last finalizer goes": {
@@ -114,7 +114,7 @@ func TestMetadataIsPatchedByWhatChanges(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			assert.Equal(t, len(sent) == 1, changed)
+			assert.Equal(t, len(sent) > 0, changed)
 			assert.Equal(t, sentence != "nothing changes", changed)
 			var stored corev1.Node
 			require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(cached), &stored))

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -39,14 +40,14 @@ func isHook(addOn *addonv1beta1.ManagedClusterAddOn, work *workv1.ManifestWork) 
 }
 
 // Places returns the clusters on which works of an add-on may be besides its own: the hosting cluster that it names and
-// those that the hub recorded.
+// those that the hub recorded. What cannot be the name of a cluster has no works.
 func Places(addOn *addonv1beta1.ManagedClusterAddOn) []string {
 	hosts := split(addOn.Annotations[names.AnnotationHostedOn])
 	named := addOn.Annotations[names.AnnotationHostingCluster]
 	if named != "" && named != addOn.Namespace && !slices.Contains(hosts, named) {
 		hosts = append(hosts, named)
 	}
-	return hosts
+	return slices.DeleteFunc(hosts, func(host string) bool { return len(validation.IsDNS1123Label(host)) > 0 })
 }
 
 // IsFinalizer reports whether an add-on has a finalizer because something of it is on a hosting cluster.

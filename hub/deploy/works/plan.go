@@ -42,7 +42,7 @@ func Plan(
 		return nil, nil, err
 	}
 	rest := keepAssignments(manifests, e.slots, e.deleting)
-	slots := assign(rest, e.slots, e.used)
+	slots := assign(rest, e.slots, stored(e.slots), e.used)
 
 	steps := make([]Step, 0, len(slots))
 	kept := slices.Clone(e.deleting)
@@ -192,9 +192,21 @@ func keepAssignments(manifests []Manifest, slots []*slot, deleting []*workv1.Man
 	return rest
 }
 
+// stored returns the works that have an object, by its identity.
+func stored(slots []*slot) map[Identity][]*slot {
+	all := map[Identity][]*slot{}
+	for _, s := range slots {
+		for _, object := range ReadAll(s.there) {
+			all[object.Identity] = append(all[object.Identity], s)
+		}
+	}
+	return all
+}
+
 // assign assigns each manifest to a work, the largest first: to the emptiest existing work with enough room, or else to
-// a new one.
-func assign(rest []Manifest, slots []*slot, used map[int]bool) []*slot {
+// a new one. One that moves goes to a new work, or to one that has it already, which waits for no other one: existing
+// works might wait for each other.
+func assign(rest []Manifest, slots []*slot, having map[Identity][]*slot, used map[int]bool) []*slot {
 	slices.SortStableFunc(rest, func(a, b Manifest) int {
 		return cmp.Or(cmp.Compare(len(b.Raw), len(a.Raw)), byOrder(a, b))
 	})
@@ -202,7 +214,11 @@ func assign(rest []Manifest, slots []*slot, used map[int]bool) []*slot {
 	var last *slot
 	for _, m := range rest {
 		var roomiest *slot
-		for _, s := range existing {
+		candidates := existing
+		if have := having[m.Identity]; len(have) > 0 {
+			candidates = have
+		}
+		for _, s := range candidates {
 			if s.bytes+len(m.Raw) <= MaxBytes && (roomiest == nil || s.bytes < roomiest.bytes) {
 				roomiest = s
 			}

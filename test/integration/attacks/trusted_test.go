@@ -18,6 +18,8 @@ import (
 
 // A hub that comes from OCM: the CA of an add-on, in a namespace of its own, has no annotations. Another author names its
 // Secret, for a signer and a subject of their choice.
+//
+// It is the last test of the package: a hub manager that requires the policies does not start after one that did not.
 func TestTheCAOfAnotherAddOnIsNotServedWhereSecretsAreTrustedAsInOCM(t *testing.T) {
 	shared.manager.Stop()
 	t.Cleanup(shared.manager.Start)
