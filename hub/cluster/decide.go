@@ -183,11 +183,3 @@ func ensureLease(f facts) []step {
 	addLabels(after, labels)
 	return []step{{Verb: reconcile.Patch, Before: f.lease, After: after}}
 }
-
-// shrinkGrants reduces the access of a denied cluster to reading its own ManagedCluster.
-func shrinkGrants(f facts) []step {
-	want := renderGrants(f.name, false)
-	steps := ensureRole(f.have.role, want.role)
-	steps = append(steps, ensureClusterBinding(f.have.binding, want.binding)...)
-	return append(steps, removeGrants(f, false, worksGone(f))...)
-}

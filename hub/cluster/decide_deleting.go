@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -70,17 +69,6 @@ func shrinkDenied(f facts) []step {
 
 func isOurs(finalizer string) bool {
 	return finalizer == names.FinalizerCluster || finalizer == finalizerGC
-}
-
-// asked reports whether the API server said what is left.
-func asked(f facts) bool { return f.live != nil && f.live.err == nil }
-
-// notAsked returns why it is unknown what is left on the API server.
-func notAsked(f facts) error {
-	if f.live == nil {
-		return errors.New("the server was not asked whether anything is left")
-	}
-	return fmt.Errorf("asking what is left in namespace %s: %w", f.name, f.live.err)
 }
 
 // removeNext deletes the next add-ons or ManifestWorks and describes all that are left; empty when none is. Within a

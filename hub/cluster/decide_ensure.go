@@ -189,3 +189,11 @@ func removeGrants(f facts, all, free bool) []step {
 	}
 	return steps
 }
+
+// shrinkGrants reduces the access of a denied cluster to reading its own ManagedCluster.
+func shrinkGrants(f facts) []step {
+	want := renderGrants(f.name, false)
+	steps := ensureRole(f.have.role, want.role)
+	steps = append(steps, ensureClusterBinding(f.have.binding, want.binding)...)
+	return append(steps, removeGrants(f, false, worksGone(f))...)
+}

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -101,4 +103,15 @@ type step = reconcile.Step[client.Object]
 // addOnStatus is an add-on before and after its Available condition became Unknown.
 type addOnStatus struct {
 	before, after *addonv1beta1.ManagedClusterAddOn
+}
+
+// asked reports whether the API server said what is left.
+func asked(f facts) bool { return f.live != nil && f.live.err == nil }
+
+// notAsked returns why it is unknown what is left on the API server.
+func notAsked(f facts) error {
+	if f.live == nil {
+		return errors.New("the server was not asked whether anything is left")
+	}
+	return fmt.Errorf("asking what is left in namespace %s: %w", f.name, f.live.err)
 }

@@ -36,7 +36,7 @@ func TestAnAgentKeepsNoRightsByReportingItsDeletion(t *testing.T) {
 				err := shared.admin.Get(t.Context(), client.ObjectKey{Name: tc.cluster}, &c)
 				may := agent.List(t.Context(), &workv1.ManifestWorkList{}, client.InNamespace(tc.cluster))
 				if !apierrors.IsNotFound(err) || !apierrors.IsForbidden(may) {
-					return fmt.Errorf("the cluster is there: %v %v %v, accepted %t; the agent lists works: %v", err, c.Finalizers, c.Status.Conditions, c.Spec.HubAcceptsClient, may)
+					return fmt.Errorf("the cluster is there: %v %v %v, accepted %t; the agent lists works: %v", err, c.Finalizers, c.Status.Conditions, c.Spec.HubAcceptsClient, fmt.Sprint(may))
 				}
 				return nil
 			})
@@ -67,7 +67,7 @@ func TestADenialEndsTheRightsOfAClusterThatIsBeingDeleted(t *testing.T) {
 		err := changeStatus(newCluster(bad), `{"status":{"capacity":{"v":"1"}}}`)(t.Context(), agent)
 		addOns := agent.List(t.Context(), &addonv1alpha1.ManagedClusterAddOnList{}, client.InNamespace(bad))
 		if !apierrors.IsForbidden(err) || !apierrors.IsForbidden(addOns) {
-			return fmt.Errorf("it writes its status: %v; it lists add-ons: %v", err, addOns)
+			return fmt.Errorf("it writes its status: %v; it lists add-ons: %v", fmt.Sprint(err), fmt.Sprint(addOns))
 		}
 		return nil
 	})
