@@ -36,7 +36,7 @@ func TestAnAgentKeepsNoRightsByReportingItsDeletion(t *testing.T) {
 				err := shared.admin.Get(t.Context(), client.ObjectKey{Name: tc.cluster}, &c)
 				may := agent.List(t.Context(), &workv1.ManifestWorkList{}, client.InNamespace(tc.cluster))
 				if !apierrors.IsNotFound(err) || !apierrors.IsForbidden(may) {
-					return fmt.Errorf("the cluster is there: %v %v %v, accepted %t; the agent lists works: %v", err, c.Finalizers, c.Status.Conditions, c.Spec.HubAcceptsClient, fmt.Sprint(may))
+					return fmt.Errorf("the cluster is there: %v %v %v, accepted %t; the agent lists works: %v", fmt.Sprint(err), c.Finalizers, c.Status.Conditions, c.Spec.HubAcceptsClient, fmt.Sprint(may))
 				}
 				return nil
 			})
