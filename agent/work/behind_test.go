@@ -31,7 +31,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// returning is an agent that starts again. Of the work of before it applied the ConfigMaps a and b, of which somebody
+// returning is an agent that starts again. Of the work of before it applied the ConfigMaps a and b, of which a user
 // took the owner reference off a meanwhile. It makes passes by the work that the cache of the hub has.
 type returning struct {
 	*Reconciler
@@ -146,7 +146,7 @@ func (a *returning) pass(cached, live *workv1.ManifestWork) ctrl.Result {
 	return result
 }
 
-// record is what the AppliedManifestWork records.
+// record returns what is recorded in the AppliedManifestWork.
 func (a *returning) record() string {
 	a.Helper()
 	return recorded(a.T, a.Reconciler).Annotations[inventory.AnnotationGeneration]

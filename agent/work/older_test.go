@@ -171,5 +171,5 @@ func TestACacheThatLagsIsNoRestoredHub(t *testing.T) {
 	assert.Equal(t, standingBehind, asks(3, 1), "the hub has the generation that was applied")
 	assert.Equal(t, standingConfirmed, asks(1, 1), "the hub itself went back")
 	assert.Equal(t, standingUnanswered, asks(0, 1), "a hub that does not answer says nothing")
-	assert.Equal(t, standingBelieved, asks(3, 4), "a later generation is what every edit makes")
+	assert.Equal(t, standingBelieved, asks(3, 4), "every edit makes a later generation")
 }

@@ -102,7 +102,7 @@ func (r *Reconciler) requestsToConfirm(
 // feature label.
 func (r *Reconciler) confirmLabels(ctx context.Context, f facts) error {
 	list := metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(r.addonList())
+	list.SetGroupVersionKind(r.AddOns.AddOnListKind())
 	if err := r.Live.List(ctx, &list, client.InNamespace(f.name)); err != nil {
 		return fmt.Errorf("listing the add-ons of cluster %s: %w", f.name, err)
 	}

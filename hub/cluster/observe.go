@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -12,13 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csrs "github.com/spokelet/spokelet/csr"
-	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -215,21 +212,13 @@ func (r *Reconciler) checkLive(ctx context.Context, f facts) *live {
 			return &found
 		}
 	}
-	if found.addons, found.err = r.any(ctx, f.name, r.addonList()); found.err != nil {
+	if found.addons, found.err = r.any(ctx, f.name, r.AddOns.AddOnListKind()); found.err != nil {
 		return &found
 	}
 	if found.works = len(f.works) > 0; !found.works { // Those of the cache are enough to wait for.
 		found.works, found.err = r.any(ctx, f.name, workKind("ManifestWorkList"))
 	}
 	return &found
-}
-
-// addonList returns the kind of lists of add-ons, in the version that the hub serves.
-func (r *Reconciler) addonList() schema.GroupVersionKind {
-	version := cmp.Or(r.AddOns.Wire, addonapi.WireAlpha)
-	return schema.GroupVersionKind{
-		Group: addonv1beta1.GroupName, Version: string(version), Kind: "ManagedClusterAddOnList",
-	}
 }
 
 // workKind returns a kind of the API of ManifestWorks.

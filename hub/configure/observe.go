@@ -1,19 +1,15 @@
 package configure
 
 import (
-	"cmp"
 	"context"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/fleet"
-	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -88,12 +84,8 @@ func (c *Configurer) confirm(ctx context.Context, cma *addonv1beta1.ClusterManag
 	if known, _ := c.confirmed.Load(cma.Name); c.Store.Live == nil || known == cached {
 		return nil
 	}
-	live := &metav1.PartialObjectMetadata{}
-	live.SetGroupVersionKind(schema.GroupVersionKind{
-		Group: addonv1beta1.GroupName, Version: string(cmp.Or(c.AddOns.Wire, addonapi.WireAlpha)),
-		Kind: "ClusterManagementAddOn",
-	})
-	live, err := reconcile.Get(ctx, c.Store.Live, client.ObjectKeyFromObject(cma), live)
+	live, err := reconcile.Get(ctx, c.Store.Live, client.ObjectKeyFromObject(cma),
+		c.AddOns.MetadataOfClusterManagementAddOn())
 	switch {
 	case apierrors.IsForbidden(err): // The rights of an earlier version do not let us ask.
 		return nil

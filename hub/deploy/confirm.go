@@ -132,11 +132,12 @@ func (r *Reconciler) confirmPlaces(ctx context.Context, f deletionFacts, p delet
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
-	if err := r.Live.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: f.addOn.Namespace}); err != nil {
-		return doubt{}, fmt.Errorf("reading namespace %s: %w", f.addOn.Namespace, err)
+	key := types.NamespacedName{Name: f.addOn.Namespace}
+	live, err := reconcile.GetListed[*metav1.PartialObjectMetadata](ctx, r.Live, key, list)
+	if err != nil {
+		return doubt{}, err
 	}
-	at := slices.IndexFunc(list.Items, func(n metav1.PartialObjectMetadata) bool { return n.Name == f.addOn.Namespace })
-	if (at < 0 || list.Items[at].DeletionTimestamp != nil) != f.namespaceDeleting {
+	if (live == nil || live.DeletionTimestamp != nil) != f.namespaceDeleting {
 		return doubt{behind: true}, nil
 	}
 	return r.confirmHosted(ctx, f, p)

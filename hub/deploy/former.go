@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -124,12 +122,9 @@ func (r *Reconciler) tryDrop(
 // liveAddOns lists the metadata of an add-on on all clusters from the API server.
 func (r *Reconciler) liveAddOns(ctx context.Context, name string) ([]client.Object, error) {
 	var all []client.Object
-	version := cmp.Or(r.AddOns.Wire, addonapi.WireAlpha)
 	newPage := func() *metav1.PartialObjectMetadataList {
 		page := &metav1.PartialObjectMetadataList{}
-		page.SetGroupVersionKind(schema.GroupVersionKind{
-			Group: addonv1beta1.GroupName, Version: string(version), Kind: "ManagedClusterAddOnList",
-		})
+		page.SetGroupVersionKind(r.AddOns.AddOnListKind())
 		return page
 	}
 	err := reconcile.InPages(ctx, r.Live, addOnPage, newPage, func(page *metav1.PartialObjectMetadataList) error {

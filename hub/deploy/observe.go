@@ -194,5 +194,5 @@ func (r *Reconciler) observeHost(ctx context.Context, f facts) (*clusterv1.Manag
 	if name == "" {
 		return nil, nil // no host is a good answer
 	}
-	return r.clusterOf(ctx, f, name)
+	return r.clusterOf(ctx, f, name, client.UnsafeDisableDeepCopy)
 }

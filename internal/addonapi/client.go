@@ -108,6 +108,13 @@ func (c Client) MetadataOfClusterManagementAddOn() *metav1.PartialObjectMetadata
 	}}
 }
 
+// AddOnListKind is the kind of a list of ManagedClusterAddOns of which only the metadata is read.
+func (c Client) AddOnListKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{
+		Group: addonv1beta1.GroupName, Version: string(cmp.Or(c.Wire, WireAlpha)), Kind: "ManagedClusterAddOnList",
+	}
+}
+
 // GetAddOn reads one ManagedClusterAddOn; apierrors.IsNotFound works on its error.
 func (c Client) GetAddOn(ctx context.Context, key types.NamespacedName) (*addonv1beta1.ManagedClusterAddOn, error) {
 	return c.GetAddOnFrom(ctx, c.Client, key)

@@ -40,10 +40,10 @@ func metadataOperations(before, after client.Object, others bool) operations {
 	ops.entries("/metadata/labels", before.GetLabels(), after.GetLabels(), others)
 	ops.entries("/metadata/annotations", before.GetAnnotations(), after.GetAnnotations(), others)
 	if was, is := before.GetOwnerReferences(), after.GetOwnerReferences(); !reflect.DeepEqual(was, is) {
-		ops.list("/metadata/ownerReferences", was, is, len(was), len(is))
+		ops.field("/metadata/ownerReferences", was, is, len(was), len(is))
 	}
 	if was, is := before.GetFinalizers(), after.GetFinalizers(); !slices.Equal(was, is) {
-		ops.list("/metadata/finalizers", was, is, len(was), len(is))
+		ops.field("/metadata/finalizers", was, is, len(was), len(is))
 	}
 	if generation := before.GetGeneration(); generation != 0 && len(ops) > 0 {
 		ops.test("/metadata/generation", generation)
@@ -52,43 +52,30 @@ func metadataOperations(before, after client.Object, others bool) operations {
 }
 
 // operation is one operation of a JSON patch (RFC 6902). A test of null is one of a value that is absent.
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
-}
-
-// MarshalJSON implements json.Marshaler: a test has its value also when it is null.
-func (o operation) MarshalJSON() ([]byte, error) {
-	all := map[string]any{"op": o.Op, "path": o.Path}
-	if o.Op != "remove" {
-		all["value"] = o.Value
-	}
-	return json.Marshal(all)
-}
+type operation map[string]any
 
 type operations []operation
 
 // test adds a test, which comes before all changes.
 func (o *operations) test(path string, value any) {
-	*o = slices.Insert(*o, 0, operation{Op: "test", Path: path, Value: value})
+	*o = slices.Insert(*o, 0, operation{"op": "test", "path": path, "value": value})
 }
 
 // change changes a value that is there.
 func (o *operations) change(path string, was, is any) {
 	o.test(path, was)
-	*o = append(*o, operation{Op: "replace", Path: path, Value: is})
+	*o = append(*o, operation{"op": "replace", "path": path, "value": is})
 }
 
-// list changes a list of the metadata, which is absent when it is empty.
-func (o *operations) list(path string, was, is any, had, has int) {
+// field changes a field that had and has so many entries; without any, it is absent.
+func (o *operations) field(path string, was, is any, had, has int) {
 	switch {
 	case had == 0:
 		o.test(path, nil)
-		*o = append(*o, operation{Op: "add", Path: path, Value: is})
+		*o = append(*o, operation{"op": "add", "path": path, "value": is})
 	case has == 0:
 		o.test(path, was)
-		*o = append(*o, operation{Op: "remove", Path: path})
+		*o = append(*o, operation{"op": "remove", "path": path})
 	default:
 		o.change(path, was, is)
 	}
@@ -100,24 +87,21 @@ func (o *operations) entries(path string, was, is map[string]string, others bool
 		return
 	}
 	if len(was) == 0 && !others {
-		o.list(path, nil, is, 0, len(is))
+		o.field(path, nil, is, 0, len(is))
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(is)) {
 		at := path + "/" + escape(key)
 		switch value, had := was[key]; {
 		case !had:
-			o.test(at, nil)
-			*o = append(*o, operation{Op: "add", Path: at, Value: is[key]})
+			o.field(at, nil, is[key], 0, 1)
 		case value != is[key]:
 			o.change(at, value, is[key])
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(was)) {
 		if _, stays := is[key]; !stays {
-			at := path + "/" + escape(key)
-			o.test(at, was[key])
-			*o = append(*o, operation{Op: "remove", Path: at})
+			o.field(path+"/"+escape(key), was[key], nil, 1, 0)
 		}
 	}
 }

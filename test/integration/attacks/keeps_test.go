@@ -75,10 +75,7 @@ func TestAnAgentKeepsNoRoleByWritingItsAddOn(t *testing.T) {
 	joins(t, addOn, bad, good)
 	paced(t, addOn+"place", addOn)
 	defineAccess(t, addOn)
-	require.NoError(t, change(&addonv1alpha1.ClusterManagementAddOn{ObjectMeta: in("", addOn)},
-		`{"metadata":{"annotations":{"addon.open-cluster-management.io/lifecycle":"addon-manager"}},"spec":{"installStrategy":{`+
-			`"type":"Placements","placements":[{"name":"paced","namespace":"`+addOn+`place","rolloutStrategy":{"type":"Progressive",`+
-			`"progressive":{"maxConcurrency":"100%","maxFailures":"100%"}}}]}}}`)(t.Context(), shared.admin))
+	rollsOut(t, addOn)
 	evil, honest := credentialOf(t, bad, addOn), credentialOf(t, good, addOn)
 	reads(t, evil, bad, addOn+"-shared")
 	reads(t, honest, good, addOn+"-shared")
@@ -243,6 +240,15 @@ func joins(t *testing.T, label string, clusters ...string) {
 		require.NoError(t, shared.join(t.Context(), cluster, who("the agent of "+cluster)))
 		require.NoError(t, change(newCluster(cluster), `{"metadata":{"labels":{"paced":"`+label+`"}}}`)(t.Context(), shared.admin))
 	}
+}
+
+// rollsOut has a placement install an add-on, in a rollout to all its clusters at once.
+func rollsOut(t *testing.T, addOn string) {
+	t.Helper()
+	require.NoError(t, change(&addonv1alpha1.ClusterManagementAddOn{ObjectMeta: in("", addOn)},
+		`{"metadata":{"annotations":{"addon.open-cluster-management.io/lifecycle":"addon-manager"}},"spec":{"installStrategy":{`+
+			`"type":"Placements","placements":[{"name":"paced","namespace":"`+addOn+`place","rolloutStrategy":{"type":"Progressive",`+
+			`"progressive":{"maxConcurrency":"100%","maxFailures":"100%"}}}]}}}`)(t.Context(), shared.admin))
 }
 
 // dates has an agent date condition Progressing of an add-on of its cluster.

@@ -156,10 +156,7 @@ func TestAnAgentKeepsNoRoleThatItsTemplateReplaced(t *testing.T) {
 	paced(t, addOn+"place", addOn)
 	defineAccess(t, addOn)
 	require.NoError(t, shared.plane.Apply(t.Context(), bytes.ReplaceAll([]byte(harmlessFile), []byte("ADDON"), []byte(addOn))))
-	require.NoError(t, change(&addonv1alpha1.ClusterManagementAddOn{ObjectMeta: in("", addOn)},
-		`{"metadata":{"annotations":{"addon.open-cluster-management.io/lifecycle":"addon-manager"}},"spec":{"installStrategy":{`+
-			`"type":"Placements","placements":[{"name":"paced","namespace":"`+addOn+`place","rolloutStrategy":{"type":"Progressive",`+
-			`"progressive":{"maxConcurrency":"100%","maxFailures":"100%"}}}]}}}`)(t.Context(), shared.admin))
+	rollsOut(t, addOn)
 	evil, honest := credentialOf(t, bad, addOn), credentialOf(t, good, addOn)
 	reads(t, evil, bad, addOn+"-shared")
 	reads(t, honest, good, addOn+"-shared")
@@ -181,10 +178,7 @@ func TestAnAgentKeepsNoRoleForTheAgentsOfAllClusters(t *testing.T) {
 	joins(t, addOn, bad)
 	paced(t, addOn+"place", addOn)
 	defineAccess(t, addOn)
-	require.NoError(t, change(&addonv1alpha1.ClusterManagementAddOn{ObjectMeta: in("", addOn)},
-		`{"metadata":{"annotations":{"addon.open-cluster-management.io/lifecycle":"addon-manager"}},"spec":{"installStrategy":{`+
-			`"type":"Placements","placements":[{"name":"paced","namespace":"`+addOn+`place","rolloutStrategy":{"type":"Progressive",`+
-			`"progressive":{"maxConcurrency":"100%","maxFailures":"100%"}}}]}}}`)(t.Context(), shared.admin))
+	rollsOut(t, addOn)
 	evil, outsider := credentialOf(t, bad, addOn), credentialOf(t, addOn+"-none", addOn)
 	reads(t, evil, bad, addOn+"-shared")
 	stop := writesAddOn(t, bad, addOn)
