@@ -14,6 +14,10 @@ import (
 // may depend on. What it has written is in PlacementDecisions; that it could not write, or has not begun, is nowhere
 // else. The zero Passes is ready to use, and a nil one notes nothing.
 type Passes struct {
+	// Alike reports whether a Placement decides the same about two copies of a cluster, which the placement controller
+	// tells; nil means that only one version is one.
+	Alike func(key types.NamespacedName, a, b *clusterv1.ManagedCluster) bool
+
 	mu sync.Mutex
 	of map[types.NamespacedName]passes
 	// seen are the versions of the clusters that were looked at last.
@@ -66,6 +70,11 @@ func (p *Passes) Saw(cluster *clusterv1.ManagedCluster) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.seen == nil || p.seen[cluster.Name] == cluster.ResourceVersion
+}
+
+// DecidesAlike reports whether a Placement decides the same about two copies of a cluster, the clusters beside it apart.
+func (p *Passes) DecidesAlike(key types.NamespacedName, a, b *clusterv1.ManagedCluster) bool {
+	return p != nil && p.Alike != nil && p.Alike(key, a, b)
 }
 
 // Ask notes that a Placement may have to be decided again, because a cluster changed, or EachCluster, or NoCluster.

@@ -54,7 +54,7 @@ func (r *Reconciler) remove(ctx context.Context, f fleetFacts, p removals) error
 	group.SetLimit(max(1, r.Workers))
 	for i, c := range p.remove {
 		group.Go(func() error {
-			err := r.confirmCluster(ctx, c)
+			live, err := r.confirmCluster(ctx, f, c)
 			if err == nil && i > 0 { // The first ones were confirmed a moment ago.
 				err = r.still(ctx, f, p)
 			}
@@ -62,7 +62,7 @@ func (r *Reconciler) remove(ctx context.Context, f fleetFacts, p removals) error
 				err = r.looked(f, c)
 			}
 			if err == nil {
-				err = r.apart(ctx, f, c)
+				err = r.apart(ctx, f, live)
 			}
 			if err == nil {
 				err = client.IgnoreNotFound(r.AddOns.DeleteWireAddOn(ctx, c.addon))

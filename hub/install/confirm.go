@@ -2,8 +2,10 @@ package install
 
 import (
 	"context"
+	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -112,13 +114,35 @@ func (r *Reconciler) apart(ctx context.Context, f fleetFacts, c candidate) error
 	return nil
 }
 
-// confirmCluster returns an error if the cluster from which an add-on is removed is not as the API server has it.
-func (r *Reconciler) confirmCluster(ctx context.Context, c candidate) error {
+// confirmCluster returns a candidate with its cluster as the API server has it, and an error if the add-on is not removed
+// by that: a Placement that matters decides otherwise about the cluster than about the copy in the cache, or others
+// matter, or the cluster is away or denied. That an agent writes its status all the time keeps nothing.
+func (r *Reconciler) confirmCluster(ctx context.Context, f fleetFacts, c candidate) (candidate, error) {
 	live, err := reconcile.Get(ctx, r.Live, types.NamespacedName{Name: c.cluster}, &clusterv1.ManagedCluster{})
 	if err != nil || same(live, c.managed) {
-		return err
+		return c, err
 	}
-	return behindCluster(c.cluster)
+	if live == nil || c.managed == nil || live.UID != c.managed.UID ||
+		slices.ContainsFunc(c.concerned, func(d *fleet.Decisions) bool { return !r.decidesAlike(d, live, c.managed) }) {
+		return c, behindCluster(c.cluster)
+	}
+	now := c
+	now.managed = live
+	now.concerned, now.fewer = f.concerned(now)
+	if _, done, why := f.judge(now); done || why != nil || !slices.Equal(now.concerned, c.concerned) {
+		return c, behindCluster(c.cluster)
+	}
+	return now, nil
+}
+
+// decidesAlike reports whether a Placement decides the same about two copies of a cluster. What another program looks at
+// is not known: all that is written for it counts.
+func (r *Reconciler) decidesAlike(d *fleet.Decisions, live, cached *clusterv1.ManagedCluster) bool {
+	if d.Own {
+		return r.Placements.Passes.DecidesAlike(d.Key, live, cached)
+	}
+	return equality.Semantic.DeepEqual(live.Spec, cached.Spec) && maps.Equal(live.Labels, cached.Labels) &&
+		slices.Equal(live.Status.ClusterClaims, cached.Status.ClusterClaims)
 }
 
 // confirmCopied returns an error if an add-on would follow annotations of its cluster that are not those of the API
@@ -141,8 +165,7 @@ func (r *Reconciler) confirmCopied(ctx context.Context, f facts, p plan) error {
 	return nil
 }
 
-// same reports whether two copies of a cluster, nil where it does not exist, are one version of it. Our placement
-// decides by its labels, claims and taints as well, from the same cache.
+// same reports whether two copies of a cluster, nil where it does not exist, are one version of it.
 func same(a, b *clusterv1.ManagedCluster) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -103,6 +104,55 @@ func TestClusterThatIsOnlyOtherwiseInTheCache(t *testing.T) {
 			h.r.Live = live
 			h.passes(time.Hour)
 			assert.Empty(t, h.removed)
+		})
+	}
+}
+
+// The agent of c1 writes the status of its cluster all the time, so that no version of it is ever in the cache.
+func TestAnAgentKeepsNoAddOnByWritingItsStatus(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		own, alike bool
+		change     func(*clusterv1.ManagedCluster)
+		want       []string
+	}{
+		"its version, to our placement": {own: true, alike: true, want: []string{"c1"}, change: func(c *clusterv1.ManagedCluster) {
+			c.Status.Version.Kubernetes = "v1.99.0"
+		}},
+		"its version, to another scheduler": {want: []string{"c1"}, change: func(c *clusterv1.ManagedCluster) {
+			c.Status.Version.Kubernetes = "v1.99.0"
+		}},
+		"what our placement looks at": {own: true, change: func(c *clusterv1.ManagedCluster) { c.Labels = map[string]string{"env": "prod"} }},
+		"that it is away": {own: true, alike: true, change: func(c *clusterv1.ManagedCluster) {
+			meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{
+				Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionUnknown, Reason: "Lost",
+			})
+			c.Spec.Taints = []clusterv1.Taint{{Key: clusterv1.ManagedClusterTaintUnreachable, Effect: clusterv1.TaintEffectNoSelect}}
+		}},
+		"that it is denied": {own: true, alike: true, change: func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false }},
+		"another cluster":   {own: true, alike: true, change: func(c *clusterv1.ManagedCluster) { c.UID = "another" }},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := newPagesHub(t, c.own, 0, func(*clusterv1beta1.Placement) {})
+			if c.own {
+				key := types.NamespacedName{Namespace: "ns", Name: "p"}
+				h.r.Placements.Passes = &fleet.Passes{Alike: func(types.NamespacedName, *clusterv1.ManagedCluster, *clusterv1.ManagedCluster) bool {
+					return c.alike
+				}}
+				h.r.Placements.Passes.End(key, h.r.Placements.Passes.Begin(key, h.clock.Now()))
+			}
+			h.dropped("c1")
+			h.r.Live = interceptor.NewClient(liveOf(t, h), interceptor.Funcs{
+				Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+					err := w.Get(ctx, key, o, options...)
+					if managed, is := o.(*clusterv1.ManagedCluster); is && managed.Name == "c1" {
+						managed.ResourceVersion += "9"
+						c.change(managed)
+					}
+					return err
+				},
+			})
+			h.passes(time.Hour)
+			assert.Equal(t, c.want, h.removed)
 		})
 	}
 }

@@ -133,3 +133,42 @@ func TestRulesAreParsedOncePerGeneration(t *testing.T) {
 	assert.NotSame(t, f.rules, m.rulesOf(f.placement, key), "another one of the same name")
 	require.NotNil(t, m.environment)
 }
+
+func TestWhetherAPlacementDecidesTheSameAboutTwoCopiesOfACluster(t *testing.T) {
+	base := &clusterv1.ManagedCluster{Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}, ObjectMeta: metav1.ObjectMeta{
+		Name: "x", UID: "x", ResourceVersion: "1", Labels: map[string]string{clusterv1beta2.ClusterSetLabel: "blue", "env": "dev"},
+	}}
+	claim := func(c *clusterv1.ManagedCluster) {
+		c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "gpu", Value: "1"}}
+	}
+	version := func(c *clusterv1.ManagedCluster) { c.Status.Version.Kubernetes = "v1" }
+	for sentence, tt := range map[string]struct {
+		spec   clusterv1beta1.PlacementSpec
+		change func(*clusterv1.ManagedCluster)
+		want   bool
+	}{
+		"a status that nobody looks at":    {where(claimed(by("gpu", "Exists"))), version, true},
+		"a claim that is looked at":        {where(claimed(by("gpu", "Exists"))), claim, false},
+		"a claim that is not looked at":    {where(labelled(by("env", "In", "dev"))), claim, true},
+		"what an expression looks at":      {where(byCEL(`managedCluster.status.version.?kubernetes.orValue("") == "v1"`).RequiredClusterSelector), version, false},
+		"what an expression does not mind": {where(byCEL(`managedCluster.status.version.?kubernetes.orValue("") == "v2"`).RequiredClusterSelector), version, true},
+		"an expression that is wrong":      {where(byCEL("wrong(").RequiredClusterSelector), version, true},
+		"another set":                      {clusterv1beta1.PlacementSpec{}, func(c *clusterv1.ManagedCluster) { c.Labels = nil }, false},
+		"a taint": {clusterv1beta1.PlacementSpec{}, func(c *clusterv1.ManagedCluster) {
+			c.Spec.Taints = []clusterv1.Taint{{Key: "a", Effect: clusterv1.TaintEffectNoSelect}}
+		}, false},
+		"a denial": {clusterv1beta1.PlacementSpec{}, func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false }, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			m := &memory{}
+			observer(m, "p", tt.spec, "blue")
+			other := base.DeepCopy()
+			other.ResourceVersion = "2"
+			tt.change(other)
+			key := types.NamespacedName{Namespace: setFacts().placement.Namespace, Name: "p"}
+			assert.Equal(t, tt.want, m.decidesAlike(key, other, base))
+			key.Name = "unknown"
+			assert.False(t, m.decidesAlike(key, other, base), "nothing is known of it")
+		})
+	}
+}

@@ -84,3 +84,17 @@ func (in interest) concerns(older, newer *view, c change) bool {
 	// Taints count for what stays selected because it cannot be judged, too. A cluster pays for the excess of others.
 	return differs || was != is || (c.taints && (is.matches || costs))
 }
+
+// decidesAlike reports whether a Placement decides the same about two copies of a cluster that exists, as far as that
+// does not depend on other clusters.
+func (in interest) decidesAlike(a, b *clusterv1.ManagedCluster) bool {
+	if c := changeOf(a, b); c.whole || c.taints || isUnknown(a) {
+		return false
+	}
+	if in.misconfigured != nil || in.frozen {
+		return in.scope.allows(a) == in.scope.allows(b)
+	}
+	was, is := in.judge(a), in.judge(b)
+	was.cost, is.cost = 0, 0
+	return was == is && !is.unasked
+}

@@ -172,6 +172,14 @@ func (m *memory) concernedBy(older, newer *clusterv1.ManagedCluster) []types.Nam
 	return m.those(func(in interest) bool { return in.concerns(was, is, c) })
 }
 
+// decidesAlike reports whether a Placement decides the same about two copies of a cluster, as interest.decidesAlike does.
+func (m *memory) decidesAlike(key types.NamespacedName, a, b *clusterv1.ManagedCluster) bool {
+	m.mu.RLock()
+	known, is := m.placements[key]
+	m.mu.RUnlock()
+	return is && known.interest.decidesAlike(a, b)
+}
+
 // boundTo returns the Placements in namespaces that have a binding to a set.
 func (m *memory) boundTo(set string) []types.NamespacedName {
 	return m.those(func(in interest) bool { return in.refersTo(set) })

@@ -37,6 +37,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		ctrlpredicate.GenerationChangedPredicate{}, ctrlpredicate.AnnotationChangedPredicate{},
 		ctrlpredicate.NewPredicateFuncs(r.memory.altered))
 	changed := builder.WithPredicates(ctrlpredicate.GenerationChangedPredicate{})
+	if r.Passes != nil {
+		r.Passes.Alike = r.memory.decidesAlike
+	}
 	return ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.OptionsInTurns(r.Workers, &r.turns)).
 		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
 			r.queue = q

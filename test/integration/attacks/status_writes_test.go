@@ -195,3 +195,28 @@ func TestAnAgentKeepsNoRoleForTheAgentsOfAllClusters(t *testing.T) {
 	readsNothing(t, outsider, addOn+"-shared")
 	stop()
 }
+
+// A Placement drops two clusters. The agent of one writes the status of its cluster all the time: its add-on stays, with
+// what that may do on the hub.
+//
+// Shows: hub/taken-whatever-the-agent-writes
+func TestAnAgentKeepsNoAddOnThatNoPlacementSelects(t *testing.T) {
+	const addOn, evil, honest = "wdrop", "wdrop-evil", "wdrop-honest"
+	joins(t, addOn, evil, honest)
+	paced(t, addOn, addOn)
+	of := func(cluster string) error {
+		key := client.ObjectKey{Namespace: cluster, Name: addOn}
+		return shared.admin.Get(t.Context(), key, &addonv1alpha1.ManagedClusterAddOn{})
+	}
+	for _, cluster := range []string{evil, honest} {
+		suite.Eventually(t, func() error { return of(cluster) })
+	}
+	stop := report(t, evil)
+	for _, cluster := range []string{honest, evil} {
+		require.NoError(t, change(newCluster(cluster), `{"metadata":{"labels":{"paced":"none"}}}`)(t.Context(), shared.admin))
+	}
+	for _, cluster := range []string{honest, evil} {
+		suite.Eventually(t, suite.True("the add-on on "+cluster+" goes", func() bool { return apierrors.IsNotFound(of(cluster)) }))
+	}
+	stop()
+}
