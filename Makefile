@@ -148,6 +148,10 @@ check: $(BIN)/golangci-lint ## Check what differs from a commit: format, linters
 		[ -z "$$changed" ] || GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache $(BIN)/golangci-lint run --timeout 30m $$changed
 	go test ./test/arch ./test/rows/... ./test/reference/... ./test/bugs
 
+.PHONY: house
+house: ## Print the size and the shape of the packages (HOUSE_PACKAGES=./hub/...)
+	@go run ./test/arch/cmd/house $(HOUSE_PACKAGES)
+
 $(BIN)/golangci-lint: tools/go.mod
 	cd tools && go build -o ../$(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 

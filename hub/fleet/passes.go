@@ -72,7 +72,7 @@ func (p *Passes) Saw(cluster *clusterv1.ManagedCluster) bool {
 	return p.seen == nil || p.seen[cluster.Name] == cluster.ResourceVersion
 }
 
-// DecidesAlike reports whether a Placement decides the same about two copies of a cluster, the clusters beside it apart.
+// DecidesAlike reports whether a Placement decides the same about two copies of a cluster, other clusters apart.
 func (p *Passes) DecidesAlike(key types.NamespacedName, a, b *clusterv1.ManagedCluster) bool {
 	return p != nil && p.Alike != nil && p.Alike(key, a, b)
 }

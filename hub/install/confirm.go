@@ -114,9 +114,9 @@ func (r *Reconciler) apart(ctx context.Context, f fleetFacts, c candidate) error
 	return nil
 }
 
-// confirmCluster returns a candidate with its cluster as the API server has it, and an error if the add-on is not removed
-// by that: a Placement that matters decides otherwise about the cluster than about the copy in the cache, or others
-// matter, or the cluster is away or denied. That an agent writes its status all the time keeps nothing.
+// confirmCluster returns a candidate with its cluster as the API server has it, and an error if the add-on is not
+// removed by that: a Placement that matters decides otherwise about the cluster than about the copy in the cache, or
+// others matter, or the cluster is away or denied. That an agent writes its status all the time keeps nothing.
 func (r *Reconciler) confirmCluster(ctx context.Context, f fleetFacts, c candidate) (candidate, error) {
 	live, err := reconcile.Get(ctx, r.Live, types.NamespacedName{Name: c.cluster}, &clusterv1.ManagedCluster{})
 	if err != nil || same(live, c.managed) {
@@ -135,8 +135,8 @@ func (r *Reconciler) confirmCluster(ctx context.Context, f fleetFacts, c candida
 	return now, nil
 }
 
-// decidesAlike reports whether a Placement decides the same about two copies of a cluster. What another program looks at
-// is not known: all that is written for it counts.
+// decidesAlike reports whether a Placement decides the same about two copies of a cluster. What another program looks
+// at is not known: the spec, the labels and the claims count.
 func (r *Reconciler) decidesAlike(d *fleet.Decisions, live, cached *clusterv1.ManagedCluster) bool {
 	if d.Own {
 		return r.Placements.Passes.DecidesAlike(d.Key, live, cached)

@@ -172,7 +172,7 @@ func (m *memory) concernedBy(older, newer *clusterv1.ManagedCluster) []types.Nam
 	return m.those(func(in interest) bool { return in.concerns(was, is, c) })
 }
 
-// decidesAlike reports whether a Placement decides the same about two copies of a cluster, as interest.decidesAlike does.
+// decidesAlike is interest.decidesAlike for a Placement that is known.
 func (m *memory) decidesAlike(key types.NamespacedName, a, b *clusterv1.ManagedCluster) bool {
 	m.mu.RLock()
 	known, is := m.placements[key]
