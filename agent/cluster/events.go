@@ -3,6 +3,9 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spokelet/spokelet/internal/roundtrip"
 )
 
 // reportingController is the reporting controller of Events on the hub (docs/reference/registration.md, "Status of a
@@ -65,3 +70,51 @@ func availabilityEvent(before, after *clusterv1.ManagedCluster, now time.Time) *
 		},
 	}
 }
+
+// FailureDetector observes the agent's own requests to one API server. A request that fails, an answer of 401, of 500
+// or above, and a second connection are signs that the API server may not be healthy, or of use to this agent.
+type FailureDetector struct {
+	suspected atomic.Bool
+	connected atomic.Bool
+	trigger   trigger
+}
+
+// probing marks the context of the requests of probes, which are not observed.
+type probing struct{}
+
+// Wrap returns a transport whose requests are observed; it fits rest.Config.Wrap.
+func (t *FailureDetector) Wrap(next http.RoundTripper) http.RoundTripper {
+	return roundtrip.Func(func(request *http.Request) (*http.Response, error) {
+		ctx := request.Context()
+		if ctx.Value(probing{}) != nil {
+			return next.RoundTrip(request)
+		}
+		trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+			if !info.Reused && t.connected.Swap(true) {
+				t.suspect()
+			}
+		}}
+		answer, err := next.RoundTrip(request.WithContext(httptrace.WithClientTrace(ctx, trace)))
+		switch {
+		case err != nil && ctx.Err() == nil:
+			t.suspect()
+		case err == nil && (answer.StatusCode >= http.StatusInternalServerError ||
+			answer.StatusCode == http.StatusUnauthorized):
+			t.suspect()
+		}
+		return answer, err
+	})
+}
+
+// suspect records a sign of failure and requests a pass, once until take.
+func (t *FailureDetector) suspect() {
+	if !t.suspected.Swap(true) {
+		t.trigger.Fire()
+	}
+}
+
+// take reports whether there was a sign of failure since the last call.
+func (t *FailureDetector) take() bool { return t.suspected.Swap(false) }
+
+// asProbe returns a context whose requests are not observed.
+func asProbe(ctx context.Context) context.Context { return context.WithValue(ctx, probing{}, true) }

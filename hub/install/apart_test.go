@@ -292,7 +292,7 @@ func TestARemovalEndsWhenTheBindingIsCreatedAgain(t *testing.T) {
 	assert.Equal(t, []string{"c1"}, h.removed, "what concerns all clusters changed, and no pass has looked at that")
 }
 
-// A Placement that another scheduler decides, which needs no bindings (decide_concern.go), is away for six minutes, as its
+// A Placement that another scheduler decides, which needs no bindings (decide_state.go), is away for six minutes, as its
 // namespace is deleted and created again. Until the scheduler has decided it again, it is unknown what it selects.
 func TestAPlacementOfAnotherSchedulerThatIsCreatedAgainHasItsFiveMinutes(t *testing.T) {
 	for sentence, away := range map[string]time.Duration{"control: away for a minute": time.Minute, "away for six minutes": 6 * time.Minute} {

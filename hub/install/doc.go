@@ -12,7 +12,7 @@
 // is managed according to its life cycle annotation, and if this reconciler created the ManagedClusterAddOn: label
 // addon.spokelet.io/installed-by=placement. An add-on that a person created is never deleted here; the label hands it
 // over. An add-on that another manager created for a placement gets the label while a placement selects its cluster
-// (decide_adopt.go): its managedFields show that one writer created both the add-on and its owner reference.
+// (decide_annotations.go): its managedFields show that one writer created both the add-on and its owner reference.
 //
 // Then this table says what follows (docs/reference/hub.md, "Removal"). The first row that applies counts, and an empty
 // field does not matter.
@@ -31,7 +31,7 @@
 //	yes                       | yes                         | no     | no               | held until confirmed
 //
 // A cluster that is being deleted or is gone counts as reachable, and not for the limit. Certain and reachable are
-// about the Placements that may select the cluster (decide_concern.go). An edit is one of the list of Placements, or
+// about the Placements that may select the cluster (decide_state.go). An edit is one of the list of Placements, or
 // of each Placement that dropped the cluster (decide_edits.go); it releases nothing that is held. An Event on the
 // ClusterManagementAddOn explains why an add-on is kept or held.
 package install

@@ -3,14 +3,21 @@ package install
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/clustersets"
+	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -99,4 +106,201 @@ func (r *Reconciler) isOutdated(ctx context.Context, cached client.Object) (bool
 		return false, nil // The rights of an earlier version do not let us ask.
 	}
 	return err == nil && (live == nil || live.GetUID() != cached.GetUID() || !live.GetDeletionTimestamp().IsZero()), err
+}
+
+// observeFleet reads the facts about the removal of one add-on from clusters: what was noted since the last pass, and
+// all its clusters only after a start, after an edit, or where the limit may be reached.
+func (r *Reconciler) observeFleet(ctx context.Context, name string) (f fleetFacts, err error) {
+	f = fleetFacts{
+		now: r.Clock.Now(), limit: r.Limit, own: r.Placements.Own,
+		undecided: map[types.NamespacedName]fleet.Undecided{}, unjudged: map[types.NamespacedName]map[string]bool{},
+	}
+	var first bool
+	first, f.last = r.memory.begin(name)
+	defer func() {
+		if err != nil && first {
+			r.memory.restart(name)
+		}
+	}()
+	if f.cma, err = r.AddOns.PeekClusterManagementAddOn(ctx, name); err != nil || f.cma == nil {
+		return f, err
+	}
+	strategy := addonapi.StrategyOf(f.cma)
+	if !strategy.ByPlacements || !addonapi.Managed(f.cma) || !f.cma.GetDeletionTimestamp().IsZero() {
+		return f, nil
+	}
+	f.state = parseState(f.cma.GetAnnotations()[names.AnnotationRemovalState])
+	r.memory.recall(name, f.state.Recent)
+	if err := r.observeUnselected(ctx, &f, name, strategy, first); err != nil {
+		return f, err
+	}
+	f.candidates, err = r.candidates(ctx, f, name)
+	return f, err
+}
+
+// observeUnselected reads the decisions, and which of the noted clusters they do not select.
+func (r *Reconciler) observeUnselected(
+	ctx context.Context, f *fleetFacts, name string, strategy addonapi.Strategy, first bool,
+) error {
+	for _, key := range strategy.Placements {
+		unjudged := r.Placements.Passes.Unknown(key)
+		d, err := r.Placements.Decisions(ctx, key)
+		if decode.IsUnknown(err) { // It is uncertain like one that is misconfigured, and no more.
+			d, err = r.Placements.Undecoded(ctx, key, err)
+		}
+		if err != nil {
+			return err
+		}
+		f.placements = append(f.placements, d)
+		if undecided, is := r.Placements.Passes.Undecided(key); d.Own && is {
+			f.undecided[key] = undecided
+		}
+		f.unjudged[key] = unjudged
+	}
+	if err := r.observeIntents(ctx, f, name); err != nil {
+		return err
+	}
+	if first {
+		if _, err := r.scan(ctx, *f, name); err != nil {
+			return err
+		}
+	}
+	f.recent = r.memory.recent(name, f.now.Add(-removalPeriod))
+	noted := r.prune(*f, name)
+	if f.limit.Percent == 0 || (!f.isHeld() && noted+sum(f.recent) <= f.limit.Clusters) {
+		return nil
+	}
+	var err error
+	f.size, err = r.scan(ctx, *f, name)
+	return err
+}
+
+// observeIntents reads what people decide about placements, and which clusters these may select.
+func (r *Reconciler) observeIntents(ctx context.Context, f *fleetFacts, name string) error {
+	f.bindings = map[string][]*clusterv1beta2.ManagedClusterSetBinding{}
+	for _, d := range f.placements {
+		namespace := d.Key.Namespace
+		if _, seen := f.bindings[namespace]; seen {
+			continue
+		}
+		bindings, err := r.bindings(ctx, namespace)
+		if err != nil {
+			return err
+		}
+		f.bindings[namespace] = bindings
+	}
+	var err error
+	if f.sets, err = r.sets(ctx); err != nil {
+		return err
+	}
+	f.inSets = map[string]clustersets.Members{}
+	for namespace, bindings := range f.bindings {
+		bound, _ := clustersets.BoundSets(bindings, f.sets)
+		if members, err := clustersets.MembersOf(bound, f.sets); err == nil { // Otherwise it may have any cluster.
+			f.inSets[namespace] = members
+		}
+	}
+	f.earlier = map[types.NamespacedName]earlier{}
+	for _, d := range f.placements {
+		members, known := f.inSets[d.Key.Namespace]
+		if was, seen := r.memory.placement(d, f.own, members, known); seen {
+			f.earlier[d.Key] = was
+		}
+	}
+	f.intents = r.memory.intentsOf(name, intentsOf(f.placements, f.bindings, f.sets), f.now)
+	for key, pending := range f.state.Edits {
+		is, listed := f.intents[key]
+		if at := time.Unix(pending.Since, 0); listed && pending.To == is.is && at.Before(is.since) {
+			f.intents[key] = intent{is.is, at}
+		}
+	}
+	return nil
+}
+
+// bindings reads the bindings of a namespace, in the order of their names.
+func (r *Reconciler) bindings(
+	ctx context.Context, namespace string,
+) ([]*clusterv1beta2.ManagedClusterSetBinding, error) {
+	var list clusterv1beta2.ManagedClusterSetBindingList
+	if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the ManagedClusterSetBindings of namespace %s: %w", namespace, err)
+	}
+	byName := func(a, b *clusterv1beta2.ManagedClusterSetBinding) int { return strings.Compare(a.Name, b.Name) }
+	return slices.SortedFunc(slices.Values(reconcile.Pointers(list.Items)), byName), nil
+}
+
+// sets reads all ManagedClusterSets, by their names.
+func (r *Reconciler) sets(ctx context.Context) (map[string]*clusterv1beta2.ManagedClusterSet, error) {
+	var list clusterv1beta2.ManagedClusterSetList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing ManagedClusterSets: %w", err)
+	}
+	sets := make(map[string]*clusterv1beta2.ManagedClusterSet, len(list.Items))
+	for _, set := range reconcile.Pointers(list.Items) {
+		sets[set.Name] = set
+	}
+	return sets, nil
+}
+
+// scan looks at all add-ons of a name, notes those that no placement selects, and returns how many placements
+// installed.
+func (r *Reconciler) scan(ctx context.Context, f fleetFacts, name string) (int, error) {
+	size := 0
+	err := r.AddOns.EachAddOn(ctx, func(addon client.Object) {
+		if !addon.GetDeletionTimestamp().IsZero() || (!isOurs(addon) && installedBy(addon) == "") {
+			return
+		}
+		if isOurs(addon) {
+			size++
+		}
+		if !f.selects(addon.GetNamespace()) {
+			r.memory.note(name, addon.GetNamespace(), f.now)
+		}
+	}, client.MatchingFields{addonapi.IndexName: name}, decode.LeaveOut)
+	return size, err
+}
+
+// prune forgets the noted clusters that a placement selects, and returns how many are left.
+func (r *Reconciler) prune(f fleetFacts, name string) int {
+	left := 0
+	for cluster := range r.memory.unselected(name) {
+		if f.selects(cluster) {
+			r.memory.chosen(name, f.last, cluster, f.now)
+		} else {
+			left++
+		}
+	}
+	return left
+}
+
+// candidates reads the add-ons that may be unselected, and their clusters.
+func (r *Reconciler) candidates(ctx context.Context, f fleetFacts, name string) ([]candidate, error) {
+	noted := r.memory.unselected(name)
+	all := make([]candidate, 0, len(noted))
+	for cluster, absence := range noted {
+		c := candidate{cluster: cluster}
+		var err error
+		c.addon, err = r.AddOns.PeekAddOn(ctx, types.NamespacedName{Namespace: cluster, Name: name})
+		if err == nil {
+			c.managed, err = r.cluster(ctx, cluster)
+		}
+		if decode.IsUnknown(err) {
+			all = append(all, candidate{cluster: cluster, absence: absence, unread: true})
+			continue // It stays noted, and keeps its add-on.
+		}
+		if err != nil {
+			return nil, err
+		}
+		c.absence = absence.update(c.managed, f.now)
+		if reach := f.reachOf(c); c.absence.apart.IsZero() || c.absence.reach != reach {
+			c.absence.reach, c.absence.apart = reach, f.now
+		}
+		c.absence.available = r.memory.availableSince(c.managed)
+		if c.absence != absence {
+			r.memory.learn(name, cluster, c.absence)
+		}
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b candidate) int { return strings.Compare(a.cluster, b.cluster) })
+	return all, nil
 }

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -9,6 +10,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -140,3 +142,77 @@ func (s *selection) take(eligible []string, number *int32) {
 	}
 	slices.Sort(s.names)
 }
+
+// checkToleration returns what is wrong with a toleration.
+func checkToleration(t clusterv1beta1.Toleration) error {
+	switch t.Operator {
+	case clusterv1beta1.TolerationOpExists:
+		if t.Value != "" {
+			return fmt.Errorf("value must be empty when operator is %s", t.Operator)
+		}
+	case clusterv1beta1.TolerationOpEqual, "":
+		if t.Key == "" {
+			return fmt.Errorf("key may only be empty when operator is %s", clusterv1beta1.TolerationOpExists)
+		}
+	default:
+		return fmt.Errorf("operator %q is neither %s nor %s", t.Operator, clusterv1beta1.TolerationOpEqual,
+			clusterv1beta1.TolerationOpExists)
+	}
+	if t.TolerationSeconds != nil && *t.TolerationSeconds < 0 {
+		return errors.New("tolerationSeconds must not be negative")
+	}
+	return nil
+}
+
+// tolerates reports whether all taints of a cluster are tolerated, and the instant at which that ends; zero when it
+// does not end. A taint NoSelectIfNew affects only clusters that are not selected yet.
+func tolerates(
+	tolerations []clusterv1beta1.Toleration, taints []clusterv1.Taint, selected bool, now time.Time,
+) (bool, time.Time) {
+	var ends time.Time
+	for _, taint := range taints {
+		switch {
+		case taint.Effect == clusterv1.TaintEffectPreferNoSelect:
+			continue
+		case taint.Effect == clusterv1.TaintEffectNoSelectIfNew && selected:
+			continue
+		}
+		added := taint.TimeAdded.Time
+		if added.IsZero() {
+			added = now // The hub manager is about to write the time.
+		}
+		tolerated, end, until := fleet.Tolerated(tolerations, taint, added)
+		if !tolerated || (end && !now.Before(until)) {
+			return false, time.Time{}
+		}
+		ends = reconcile.Earliest(ends, until)
+	}
+	return true, ends
+}
+
+// unsupported returns an error that names the first field that this controller does not support; nil when it supports
+// all that are used.
+func unsupported(spec clusterv1beta1.PlacementSpec) error {
+	for _, f := range []struct {
+		path string
+		used bool
+	}{
+		{"spec.prioritizerPolicy.configurations", len(spec.PrioritizerPolicy.Configurations) > 0},
+		{"spec.prioritizerPolicy.mode", !oneOf(spec.PrioritizerPolicy.Mode, clusterv1beta1.PrioritizerPolicyModeAdditive)},
+		{"spec.spreadPolicy.spreadConstraints", len(spec.SpreadPolicy.SpreadConstraints) > 0},
+		{"spec.sortBy", !oneOf(spec.SortBy, clusterv1beta1.PlacementSortByClusterName)},
+	} {
+		if f.used {
+			return refuse(f.path)
+		}
+	}
+	return nil
+}
+
+func refuse(path string) error {
+	return fmt.Errorf("%s is not supported by the placement controller of this hub: remove the field, or start the hub "+
+		"manager with --placement=false and run a placement controller that supports it", path)
+}
+
+// oneOf reports whether a field is unset or has the only supported value.
+func oneOf[T ~string](have, supported T) bool { return have == "" || have == supported }

@@ -8,7 +8,7 @@
 //     version selected without bindings stay selected until an administrator decides (docs/adr/0018-placement.md).
 //   - decision groups (docs/adr/0018-placement.md).
 //   - the rest (prioritizers, spread, sorting by score) is refused with the name of the field in condition
-//     PlacementMisconfigured, and existing decisions stay, but for clusters that leave the sets (decide_frozen.go).
+//     PlacementMisconfigured, and existing decisions stay, but for clusters that leave the sets (decide.go).
 //
 // Decisions are slices of at most 100 clusters, one PlacementDecision each. A cluster stays in its slice as long as it
 // belongs to the decision group of the slice: new clusters take the places of removed ones. One that must move is in
