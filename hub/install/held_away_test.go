@@ -240,7 +240,7 @@ func TestADoubtStaysUntilItIsWritten(t *testing.T) {
 	passes.End(p, begun)
 	h.passes(2 * time.Minute)
 	require.Empty(t, h.removed)
-	// Another cluster changes, so that c1 can be judged, and is selected (decide_cel.go). The write of its page fails.
+	// Another cluster changes, so that c1 can be judged, and is selected (decide_budget.go). The write of its page fails.
 	passes.Ask(p, "c2", h.clock.Now())
 	passes.Begin(p, h.clock.Now())
 	passes.Doubt(p, nil)

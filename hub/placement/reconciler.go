@@ -1,14 +1,10 @@
 package placement
 
 import (
-	"context"
-
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -36,97 +32,3 @@ type Reconciler struct {
 }
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
-
-// Reconcile updates the decisions of one Placement.
-func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	begun, waits := r.Passes.Begin(req.NamespacedName, r.Clock.Now()), false
-	defer func() {
-		if !waits {
-			r.leave(req)
-		}
-	}()
-	f, err := r.observe(ctx, req.NamespacedName)
-	if err != nil {
-		return reconcile.Retry(err).Settle(f.now)
-	}
-	if f.placement == nil {
-		r.memory.forget(req.NamespacedName)
-		r.Passes.Forget(req.NamespacedName)
-		return ctrl.Result{}, nil
-	}
-	in, err := r.observeFleet(ctx, req.NamespacedName, &f)
-	if err != nil {
-		return reconcile.Retry(err).Settle(f.now)
-	}
-	p := decide(f, in)
-	if waits = !r.turns.Enter(req, p.length()); waits {
-		return ctrl.Result{}, nil // its turn comes with a request
-	}
-	if p, err = r.confirm(ctx, &f, in, p); err != nil {
-		return reconcile.FromError(err).Settle(f.now)
-	}
-	r.memory.noteOutside(req.NamespacedName, p.outside)
-	if p.frozen {
-		return r.freeze(ctx, req.NamespacedName, f, p, begun).Settle(f.now)
-	}
-	r.Passes.Doubt(req.NamespacedName, p.selection.unknown)
-	all, more, failed := r.act(ctx, req.NamespacedName, p.layout.Slices)
-	before, after := f.placement, f.placement.DeepCopy()
-	conclude(f, p, all, failed, &after.Status)
-	r.memory.tell(req.NamespacedName, &after.Status)
-	changed, err := reconcile.PatchStatus(ctx, r.Client, before, after)
-	if changed && err == nil {
-		log.FromContext(ctx).Info("the placement decided", "clusters", after.Status.NumberOfSelectedClusters)
-	}
-	if failed == nil && !more && err == nil {
-		r.Passes.End(req.NamespacedName, begun)
-	}
-	outcome := reconcile.FromError(failed)
-	if more {
-		// Others have their turn, and the cache sees what was written.
-		outcome = outcome.And(reconcile.DoneUntil(f.now.Add(batchPeriod)))
-	}
-	outcome = outcome.And(reconcile.FromError(client.IgnoreNotFound(err)))
-	return outcome.And(reconcile.DoneUntil(p.selection.wake)).Settle(f.now)
-}
-
-// freeze carries out a plan that keeps the decisions of a Placement, but for clusters that it may not have any more. It
-// tells nothing about other clusters, so what was in doubt stays so.
-func (r *Reconciler) freeze(
-	ctx context.Context, key types.NamespacedName, f facts, p plan, begun uint64,
-) reconcile.Outcome {
-	switch {
-	case f.undecoded != nil: // Nobody knows what it says, so it stays undecided.
-	case f.orphaned:
-		r.Passes.Forget(key)
-	default:
-		after := f.placement.DeepCopy()
-		conclude(f, p, false, nil, &after.Status)
-		r.memory.tell(key, &after.Status)
-		if _, err := reconcile.PatchStatus(ctx, r.Client, f.placement, after); err != nil {
-			return reconcile.FromError(client.IgnoreNotFound(err))
-		}
-	}
-	_, more, err := r.act(ctx, key, p.layout.Slices)
-	if len(p.dropped) > 0 && err == nil {
-		log.FromContext(ctx).Info("clusters left the sets of a placement that is not decided", "clusters", len(p.dropped))
-	}
-	if more {
-		return reconcile.FromError(err).And(reconcile.DoneUntil(f.now.Add(batchPeriod)))
-	}
-	if err == nil && !f.orphaned && f.undecoded == nil {
-		r.Passes.End(key, begun)
-	}
-	outcome := reconcile.FromError(err).And(reconcile.DoneUntil(p.selection.wake))
-	if f.undecoded != nil {
-		outcome = outcome.And(reconcile.Retry(f.undecoded))
-	}
-	return outcome
-}
-
-// leave ends a pass, and wakes those whose turn it is.
-func (r *Reconciler) leave(req ctrl.Request) {
-	for _, next := range r.turns.Leave(req) {
-		r.queue.Add(next)
-	}
-}

@@ -7,12 +7,14 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/pause"
 )
 
@@ -133,3 +135,15 @@ func (v *Versions) again() {
 // NeedLeaderElection implements manager.LeaderElectionRunnable: a process that waits for leadership must not start with
 // a version that is gone.
 func (v *Versions) NeedLeaderElection() bool { return false }
+
+// Managed reports whether the hub installs, configures and rolls out the add-on of a ClusterManagementAddOn in any
+// version. It does without the life-cycle
+// annotation, with "addon-manager", and with the empty value that older add-on frameworks wrote over "self"
+// (docs/reference/hub.md, "Lifecycle").
+func Managed(management metav1.Object) bool {
+	switch management.GetAnnotations()[names.AnnotationLifecycle] {
+	case "", "addon-manager":
+		return true
+	}
+	return false
+}

@@ -2,9 +2,16 @@ package inventory
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/agent/work/manifest"
@@ -153,4 +160,67 @@ func CompareEntries(a, b workv1.AppliedManifestResourceMeta) int {
 		cmp.Compare(a.Group, b.Group), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Resource, b.Resource),
 		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
 	)
+}
+
+// HubHash returns the identity of a hub: the lower-case hex SHA-256 of server, which is the server field of the hub
+// kubeconfig exactly as written there. Any textual change makes another hub (docs/reference/work.md, "Names and
+// identity").
+func HubHash(server string) string {
+	sum := sha256.Sum256([]byte(server))
+	return hex.EncodeToString(sum[:])
+}
+
+// Name is the name of the AppliedManifestWork of a work under a hub.
+func Name(hubHash, work string) string { return hubHash + "-" + work }
+
+// nameFailure returns why no AppliedManifestWork can have the name that belongs to a work; nil when one can.
+func nameFailure(work, name string) *manifest.PermanentError {
+	over := len(name) - validation.DNS1123SubdomainMaxLength
+	if over <= 0 {
+		return nil
+	}
+	return manifest.Failed(fmt.Sprintf(
+		"the name of a ManifestWork may have %d characters at most and this one has %d; create the work under a shorter name",
+		len(work)-over, len(work)))
+}
+
+// Resource is where AppliedManifestWorks are served.
+func Resource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{
+		Group: workv1.GroupVersion.Group, Version: workv1.GroupVersion.Version, Resource: "appliedmanifestworks",
+	}
+}
+
+// AnnotationLabels on an AppliedManifestWork lists, separated by commas, the keys of the labels that it has from its
+// ManifestWork, so that those which the work loses can be removed and those of others stay. It is Spokelet's own
+// addition; other agents ignore it.
+const AnnotationLabels = "work.spokelet.io/labels"
+
+// copyLabels gives an AppliedManifestWork the labels of its work, removes those that it had from the work and that the
+// work has no more, and leaves all others. Without the annotation, as other agents leave it, none is removed.
+func copyLabels(applied *workv1.AppliedManifestWork, labels map[string]string) {
+	merged := maps.Clone(applied.Labels)
+	for _, key := range strings.Split(applied.Annotations[AnnotationLabels], ",") {
+		if _, stays := labels[key]; !stays {
+			delete(merged, key)
+		}
+	}
+	if merged == nil && len(labels) > 0 {
+		merged = map[string]string{}
+	}
+	maps.Copy(merged, labels)
+	applied.Labels = merged
+	setAnnotation(applied, AnnotationLabels, strings.Join(slices.Sorted(maps.Keys(labels)), ","))
+}
+
+// setAnnotation sets an annotation, or removes it when the value is empty.
+func setAnnotation(applied *workv1.AppliedManifestWork, key, value string) {
+	switch {
+	case value == "":
+		delete(applied.Annotations, key)
+		return
+	case applied.Annotations == nil:
+		applied.Annotations = map[string]string{}
+	}
+	applied.Annotations[key] = value
 }

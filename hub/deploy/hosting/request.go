@@ -2,8 +2,12 @@ package hosting
 
 import (
 	"maps"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/names"
@@ -56,6 +60,62 @@ func Merge(
 	for _, object := range hosting {
 		if isHosted(object) {
 			all = append(all, object)
+		}
+	}
+	return all
+}
+
+// Everyone is the value of names.AnnotationHosts of a cluster that hosts the add-ons of all clusters.
+const Everyone = "*"
+
+// Rules are how much a hosting cluster has to say. The zero value believes the annotation of an add-on that names its
+// host, as long as the host has no list: an admission policy of the hub lets only those set it who may deploy there.
+type Rules struct {
+	// RequireConsent makes a cluster host nothing without a list.
+	RequireConsent bool
+	// TrustAsOCM believes annotations that were copied from a ManagedCluster, which its agent may have written.
+	TrustAsOCM bool
+}
+
+// Consents reports whether a cluster hosts an add-on. A list of the host counts, whatever it has. Without one, a name
+// that was copied from the managed cluster does not, because the agent of that cluster may have chosen it. A cluster
+// always hosts its own add-ons.
+func (r Rules) Consents(host *clusterv1.ManagedCluster, addOn *addonv1beta1.ManagedClusterAddOn) bool {
+	if host.Name == addOn.Namespace {
+		return true
+	}
+	if listed, found := host.Annotations[names.AnnotationHosts]; found {
+		return slices.ContainsFunc(split(listed), func(name string) bool {
+			return name == Everyone || name == addOn.Namespace
+		})
+	}
+	return r.TrustAsOCM || (!r.RequireConsent && !slices.Contains(copied(addOn), names.AnnotationHostingCluster))
+}
+
+// Listing returns the list of a host with one more cluster.
+func Listing(host *clusterv1.ManagedCluster, cluster string) string {
+	all := split(host.Annotations[names.AnnotationHosts])
+	if !slices.Contains(all, cluster) {
+		all = append(all, cluster)
+	}
+	return strings.Join(all, ",")
+}
+
+// copied returns the annotations of an add-on that are copies of those of its cluster.
+func copied(addOn *addonv1beta1.ManagedClusterAddOn) []string {
+	all := split(addOn.Annotations[names.AnnotationCopied])
+	for i, name := range all {
+		all[i] = names.AnnotationAddonPrefix + name
+	}
+	return all
+}
+
+// split returns the parts of a list that is separated by commas.
+func split(list string) []string {
+	var all []string
+	for part := range strings.SplitSeq(list, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			all = append(all, part)
 		}
 	}
 	return all
