@@ -1,7 +1,7 @@
 // Package works plans the ManifestWorks of an add-on on a cluster. It is pure: values in, steps out.
 //
-//   - manifest.go encodes objects, and has feedback rules, update strategies and orphaning rules. divide.go divides them by side (managed or hosting cluster) and by purpose (deploy
-//     or pre-delete).
+//   - manifest.go encodes objects, and has feedback rules, update strategies and orphaning rules. divide.go divides them
+//     by side (managed or hosting cluster) and by purpose (deploy or pre-delete).
 //   - set.go has the names, labels and owners of a set of works, and which works belong to it.
 //   - plan.go plans a set: an object stays in its work, a work stays below the size limit, and a new work gets the
 //     first free number. spec.go renders a work and compares it with the existing one. hook.go plans the work of a
