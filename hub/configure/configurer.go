@@ -83,7 +83,7 @@ func (c *Configurer) configure(
 		return result, err
 	}
 	decided := decide(f)
-	if stores && decided.held == "" && f.storeErr == nil {
+	if stores && decided.gets && f.storeErr == nil {
 		if f.storeErr = c.store(ctx, addOn.Name, decided.target); f.storeErr != nil {
 			decided = decide(f)
 		}

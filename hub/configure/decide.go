@@ -1,6 +1,7 @@
 package configure
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -66,7 +67,9 @@ type configuration struct {
 	references []addonv1beta1.ConfigReference
 	// configured is the condition Configured; nil leaves it unchanged.
 	configured *metav1.Condition
-	// held is why the add-on keeps the configuration that it has; empty when it gets the target.
+	// gets reports whether the add-on gets the target, and held is why it keeps the configuration that it has, or what
+	// of the target is not known yet.
+	gets bool
 	held string
 	// recheck is when time alone may change the decision; zero for never.
 	recheck time.Time
@@ -102,19 +105,20 @@ func decideFor(f facts, target addonconfig.Target) configuration {
 			references: current, configured: f.heldCondition(held, doubts), held: held, recheck: f.recheck(doubts),
 		}
 	}
-	if len(target.Waiting) > 0 {
-		waiting := message.List(target.Waiting, maxListed, "; ")
-		return configuration{references: target.References, configured: notConfigured(waiting), held: waiting}
-	}
+	waiting := message.List(target.Waiting, maxListed, "; ")
 	if !target.Admitted(f.addOn) && !f.admission.Granted {
 		if f.admission.Reason == "" {
 			return configuration{references: current, held: "the rollout is being planned", undecided: true}
 		}
+		why := cmp.Or(waiting, f.admission.Reason)
+		return configuration{references: target.Asked(current), configured: notConfigured(why), held: why}
+	}
+	if waiting != "" {
 		return configuration{
-			references: current, configured: notConfigured(f.admission.Reason), held: f.admission.Reason,
+			references: target.References, configured: notConfigured(waiting), held: waiting, gets: true,
 		}
 	}
-	return configuration{references: target.References, configured: &metav1.Condition{
+	return configuration{references: target.References, gets: true, configured: &metav1.Condition{
 		Type:    addonv1beta1.ManagedClusterAddOnConditionConfigured,
 		Status:  metav1.ConditionTrue,
 		Reason:  reasonConfigured,
@@ -124,7 +128,7 @@ func decideFor(f facts, target addonconfig.Target) configuration {
 
 // newlyAdmitted reports whether a rollout gives the add-on a configuration that its status does not show.
 func (f facts) newlyAdmitted(decided configuration) bool {
-	return f.planned && decided.held == "" && !decided.target.Admitted(f.addOn)
+	return f.planned && decided.gets && !decided.target.Admitted(f.addOn)
 }
 
 // leaves reports whether the add-on is being deleted and its target is not complete, or names other configurations: a

@@ -2,6 +2,7 @@ package addonconfig
 
 import (
 	"fmt"
+	"slices"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 )
@@ -134,6 +135,22 @@ func (t Target) Rolled() []addonv1beta1.ConfigReference {
 		}
 	}
 	return rolled
+}
+
+// Asked returns references with those of the spec of the add-on added whose hash is not known, and which are not among
+// them: the manager of the add-on reports the hash of what the status names.
+func (t Target) Asked(references []addonv1beta1.ConfigReference) []addonv1beta1.ConfigReference {
+	asked := slices.Clip(references)
+	for i, reference := range t.References {
+		named := slices.ContainsFunc(references, func(have addonv1beta1.ConfigReference) bool {
+			return have.DesiredConfig != nil && have.ConfigGroupResource == reference.ConfigGroupResource &&
+				have.DesiredConfig.ConfigReferent == reference.DesiredConfig.ConfigReferent
+		})
+		if t.Desired[i].Level == FromAddOn && reference.DesiredConfig.SpecHash == "" && !named {
+			asked = append(asked, reference)
+		}
+	}
+	return asked
 }
 
 // Admitted reports whether an add-on needs no admission for the target: it already has all references that a rollout
