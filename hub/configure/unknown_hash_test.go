@@ -38,7 +38,7 @@ func TestAnUnknownHashDoesNotBringTheRestOfTheTargetPastTheRollout(t *testing.T)
 		byPlacement, own []addonv1beta1.AddOnConfig
 		granted          bool
 	}{
-		"the rollout admits it": {byPlacement: []addonv1beta1.AddOnConfig{rolled, unread}, granted: true},
+		"the rollout admits it":          {byPlacement: []addonv1beta1.AddOnConfig{rolled, unread}, granted: true},
 		"control: nothing else is named": {byPlacement: []addonv1beta1.AddOnConfig{rolled}},
 		"the placement names it":         {byPlacement: []addonv1beta1.AddOnConfig{rolled, unread}},
 		"the add-on of the cluster does": {
@@ -90,7 +90,7 @@ func TestAnUnknownHashDoesNotBringTheRestOfTheTargetPastTheRollout(t *testing.T)
 				states, err = c.Store.States(t.Context(), rolled)
 				require.NoError(t, err)
 				want = states[rolled].Hash
-				require.NotEqual(t, old, want)
+				require.NotEqual(t, want, old)
 			}
 			assert.Equal(t, tc.granted, result.Admitted, "it is recorded before anything is written")
 			for _, config := range result.Choice.Configs {

@@ -23,11 +23,13 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// guarded returns an add-on with the finalizers and the record of hosting clusters that its works need.
+// guarded returns an add-on with the finalizers and the record of hosting clusters that its works need. It may be a
+// newer one than that of the plan, with finalizers of others.
 func (p plan) guarded(addOn *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.ManagedClusterAddOn {
 	after := addOn.DeepCopy()
 	if p.finalizers != nil {
-		after.Finalizers = *p.finalizers
+		guards := slices.DeleteFunc(slices.Clone(*p.finalizers), func(f string) bool { return !isOCMFinalizer(f) })
+		after.Finalizers, _ = withGuards(addOn.Finalizers, guards)
 	}
 	if p.hosts != nil {
 		metav1.SetMetaDataAnnotation(&after.ObjectMeta, names.AnnotationHostedOn, *p.hosts)

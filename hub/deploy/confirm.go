@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -88,8 +89,44 @@ func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (doubt, error) 
 		}
 		r.accepts.note(f.cluster)
 	}
+	if d, err := r.confirmNamespaces(ctx, f, p); err != nil || d.exists() {
+		return d, err
+	}
 	r.made.note(f.addOn, p)
 	return doubt{}, nil
+}
+
+// confirmNamespaces asks the API server whether other namespaces from which a plan takes roles are still those of
+// clusters: that is why an add-on may have no roles there.
+func (r *Reconciler) confirmNamespaces(ctx context.Context, f facts, p plan) (doubt, error) {
+	asked := map[string]bool{f.addOn.Namespace: true}
+	for _, s := range p.bindings {
+		if s.Verb != reconcile.Delete || asked[s.Before.Namespace] {
+			continue
+		}
+		name := s.Before.Namespace
+		asked[name] = true
+		ofCluster, err := r.isOfCluster(ctx, name)
+		if err != nil {
+			return doubt{}, err
+		}
+		if !ofCluster {
+			continue
+		}
+		live, err := r.liveNamespace(ctx, name)
+		if err != nil || !isOfCluster(live, name) {
+			return doubt{behind: err == nil}, err
+		}
+	}
+	return doubt{}, nil
+}
+
+// liveNamespace reads the metadata of a namespace from the API server; nil when there is none. Programs of authors may
+// list namespaces and not get one.
+func (r *Reconciler) liveNamespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+	return reconcile.GetListed[*metav1.PartialObjectMetadata](ctx, r.Live, types.NamespacedName{Name: name}, list)
 }
 
 // deletionStale returns whether a plan that deletes works, or removes finalizers, is about an earlier add-on of the
@@ -130,10 +167,7 @@ func (r *Reconciler) confirmPlaces(ctx context.Context, f deletionFacts, p delet
 	if d, err := r.confirmClusters(ctx, f.facts, clusters); err != nil || d.exists() {
 		return d, err
 	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
-	key := types.NamespacedName{Name: f.addOn.Namespace}
-	live, err := reconcile.GetListed[*metav1.PartialObjectMetadata](ctx, r.Live, key, list)
+	live, err := r.liveNamespace(ctx, f.addOn.Namespace)
 	if err != nil {
 		return doubt{}, err
 	}
@@ -143,29 +177,37 @@ func (r *Reconciler) confirmPlaces(ctx context.Context, f deletionFacts, p delet
 	return r.confirmHosted(ctx, f, p)
 }
 
+// maxPlaces is how many hosting clusters are asked for one by one.
+const maxPlaces = 8
+
 // confirmHosted looks for works on hosting clusters that the cache does not have yet, before the finalizers go that
 // guard them.
 func (r *Reconciler) confirmHosted(ctx context.Context, f deletionFacts, p deletionPlan) (doubt, error) {
-	if !slices.ContainsFunc(p.drop, hosting.IsFinalizer) {
-		return doubt{}, nil
+	if !slices.ContainsFunc(p.drop, hosting.IsFinalizer) || len(f.addOn.Name) > validation.LabelValueMaxLength {
+		return doubt{}, nil // No work can have a longer name as its label.
 	}
 	known := map[types.UID]bool{}
 	for _, work := range f.works {
 		known[work.UID] = true
 	}
-	for _, host := range hosting.Places(f.addOn) {
+	places := hosting.Places(f.addOn)
+	if len(places) > maxPlaces { // People may write the record: they are asked for together.
+		places = []string{metav1.NamespaceAll}
+	}
+	for _, place := range places {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(schema.GroupVersion(workv1.GroupVersion).WithKind("ManifestWorkList"))
-		err := r.Live.List(ctx, list, client.InNamespace(host), client.MatchingLabels{
+		err := r.Live.List(ctx, list, client.InNamespace(place), client.MatchingLabels{
 			names.LabelAddonName: f.addOn.Name, names.LabelAddonNamespace: f.addOn.Namespace,
 		})
 		if err != nil {
-			return doubt{}, fmt.Errorf("listing the ManifestWorks of add-on %s on hosting cluster %s: %w",
-				client.ObjectKeyFromObject(f.addOn), host, err)
+			return doubt{}, fmt.Errorf("listing the ManifestWorks of add-on %s on hosting clusters: %w",
+				client.ObjectKeyFromObject(f.addOn), err)
 		}
 		for i := range list.Items {
 			work := &workv1.ManifestWork{ObjectMeta: list.Items[i].ObjectMeta}
-			if work.DeletionTimestamp == nil && !known[work.UID] && hosting.Counts(f.addOn, work) {
+			other := work.Namespace != f.addOn.Namespace && !known[work.UID]
+			if other && work.DeletionTimestamp == nil && hosting.Counts(f.addOn, work) {
 				return doubt{behind: true}, nil
 			}
 		}

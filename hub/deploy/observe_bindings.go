@@ -169,7 +169,12 @@ func elsewhere(f facts) []*rbacv1.RoleBinding {
 // credential may create a ManagedCluster of that name.
 func (r *Reconciler) isOfCluster(ctx context.Context, name string) (bool, error) {
 	namespace, err := r.namespace(ctx, name)
-	return namespace != nil && names.CheckNamespace(namespace, name) == nil, err
+	return isOfCluster(namespace, name), err
+}
+
+// isOfCluster reports whether there is a namespace, and it is that of the cluster of a name.
+func isOfCluster(namespace *metav1.PartialObjectMetadata, cluster string) bool {
+	return namespace != nil && names.CheckNamespace(namespace, cluster) == nil
 }
 
 // obsolete returns those of the RoleBindings that must go: those in the namespace of another cluster, and, of those for

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -78,7 +79,12 @@ func (r *Reconciler) deploy(ctx context.Context, request ctrl.Request, f facts) 
 		former = r.dropFormer(ctx, request.NamespacedName, f.addOn.UID, f)
 	}
 	if done.addOn != nil {
-		f.addOn = done.addOn
+		had := f.addOn.Status.ConfigReferences
+		if f.addOn = done.addOn; !equality.Semantic.DeepEqual(had, f.addOn.Status.ConfigReferences) {
+			// The author's program reported a hash meanwhile, which the decision does not know.
+			err = reconcile.Behind(addonv1beta1.GroupName, "managedclusteraddons", request.String())
+			return outcomeOf(f, p, done, err).And(reconcile.FromError(former)).Settle(f.now)
+		}
 	}
 	after := conclude(f, p, done)
 	_, err = r.AddOns.PatchAddOnStatus(ctx, f.addOn, after)

@@ -43,8 +43,8 @@ func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 		func(a, b addonv1beta1.ConfigGroupResource) int {
 			return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource))
 		})
-	if f.registrationsErr == nil {
-		status.Registrations = p.registrations
+	if f.registrationsErr == nil { // The add-on may be a newer one, with which its agent chose another driver.
+		status.Registrations = mergeRegistrations(f.addOn.Namespace, f.addOn, f.registrations)
 	}
 	if f.setupErr == nil {
 		status.Namespace = cmp.Or(f.setup.Namespace, f.addOn.Annotations[names.AnnotationInstallNamespace],

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 )
 
@@ -61,15 +62,20 @@ func (p *Passes) See(cluster string, newer *clusterv1.ManagedCluster) {
 	}
 }
 
-// Saw reports whether See was told of the version of a cluster, nil for one that does not exist. It was where nothing
-// is noted.
+// Saw reports whether See was told of the version of a cluster, nil for one that does not exist, or of a later one: its
+// agent may write the status all the time. It was where nothing is noted.
 func (p *Passes) Saw(cluster *clusterv1.ManagedCluster) bool {
 	if p == nil || cluster == nil {
 		return true
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.seen == nil || p.seen[cluster.Name] == cluster.ResourceVersion
+	if p.seen == nil {
+		return true
+	}
+	seen := p.seen[cluster.Name]
+	order, err := resourceversion.CompareResourceVersion(seen, cluster.ResourceVersion)
+	return seen == cluster.ResourceVersion || (err == nil && order > 0)
 }
 
 // DecidesAlike reports whether a Placement decides the same about two copies of a cluster, other clusters apart.

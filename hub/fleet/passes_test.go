@@ -6,7 +6,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 )
 
 func TestAPlacementIsUndecidedUntilAPassEndsThatBeganAfterAllChanges(t *testing.T) {
@@ -136,4 +138,22 @@ func TestADoubtEndsWithThePassThatEndsIt(t *testing.T) {
 	passes.Doubt(key, nil)
 	passes.End(key, begun)
 	require.Empty(t, passes.Unknown(key))
+}
+
+// The handler of the placement hears of a change after the cache has it, and the agent changes its cluster all the time.
+func TestWhichVersionOfAClusterAPlacementHasHeardOf(t *testing.T) {
+	of := func(version string) *clusterv1.ManagedCluster {
+		return &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1", ResourceVersion: version}}
+	}
+	var p Passes
+	assert.True(t, p.Saw(of("7")), "nothing is noted")
+	p.See("c2", of("1"))
+	assert.False(t, p.Saw(of("7")), "it has not heard of the cluster")
+	for version, want := range map[string]bool{"6": false, "7": true, "8": true, "10": true, "": false, "x": false} {
+		p.See("c1", of(version))
+		assert.Equal(t, want, p.Saw(of("7")), "of %q", version)
+	}
+	p.See("c1", nil)
+	assert.False(t, p.Saw(of("7")), "it heard that it is gone")
+	assert.True(t, p.Saw(nil))
 }

@@ -10,10 +10,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/hubprocess"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -101,7 +104,7 @@ func (r *Reconciler) remove(ctx context.Context, f fleetFacts, p removals) error
 				err = r.apart(ctx, f, live)
 			}
 			if err == nil {
-				err = client.IgnoreNotFound(r.AddOns.DeleteWireAddOn(ctx, c.addon))
+				err = client.IgnoreNotFound(r.deleteAddOn(ctx, c.addon))
 				// What is done counts, also where its answer is lost.
 				if p.counted.Has(c.cluster) && !isRefused(err) {
 					r.memory.remove(f.cma.GetName(), c.cluster, f.now)
@@ -120,6 +123,34 @@ func (r *Reconciler) remove(ctx context.Context, f fleetFacts, p removals) error
 	}
 	_ = group.Wait() // The functions return no error.
 	return errors.Join(failed...)
+}
+
+// maxTries is how often the deletion of an add-on is guarded by its version in a pass.
+const maxTries = 3
+
+// deleteAddOn deletes an add-on that is as the cache has it. Its agent may write the status all the time, so that no
+// version that is read is there still a moment later: where nothing else changes in several reads, its UID is guard
+// enough.
+func (r *Reconciler) deleteAddOn(ctx context.Context, addOn client.Object) error {
+	had, err := addonapi.AddOn(addOn)
+	if err != nil {
+		return fmt.Errorf("deleting an add-on: %w", err)
+	}
+	version := had.ResourceVersion
+	for tries := 1; ; tries++ {
+		err := r.AddOns.DeleteAddOnVersion(ctx, had, version)
+		if !apierrors.IsConflict(err) || tries > maxTries {
+			return err
+		}
+		live, other := r.AddOns.SameAddOn(ctx, r.Live, had)
+		if other != nil || live == nil || !hubprocess.SameWishes(live, had) ||
+			!equality.Semantic.DeepEqual(live.OwnerReferences, had.OwnerReferences) {
+			return errors.Join(err, other)
+		}
+		if version = live.ResourceVersion; tries == maxTries {
+			version = ""
+		}
+	}
 }
 
 // isRefused reports whether the answer to a request says that nothing was done.

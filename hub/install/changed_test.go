@@ -465,7 +465,7 @@ func TestAPassNotesAnAddOnThatNoPlacementSelects(t *testing.T) {
 		Name: "c9", Labels: map[string]string{names.LabelClusterName: "c9"},
 	}}))
 	require.NoError(t, h.Create(t.Context(), &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "c9", Name: "hello", Labels: map[string]string{names.LabelInstalledBy: names.InstalledByPlacement},
+		Namespace: "c9", Name: "hello", UID: "c9", Labels: map[string]string{names.LabelInstalledBy: names.InstalledByPlacement},
 	}}))
 	_, err := h.r.Reconcile(t.Context(), ctrlreconcile.Request{NamespacedName: types.NamespacedName{Namespace: "c9", Name: "hello"}})
 	require.NoError(t, err)

@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
@@ -366,4 +367,48 @@ func TestAClusterThatComesAndGoesKeepsNoAddOnOnAnother(t *testing.T) {
 		h.passes(1500 * time.Millisecond)
 	}
 	assert.Equal(t, []string{"c1"}, h.removed, "it is unselected for a minute, and c2 never for three seconds")
+}
+
+// The agent of c1 writes the status of its add-on all the time, so that no version of it is ever in the cache.
+func TestAnAgentKeepsNoAddOnByWritingTheStatusOfTheAddOn(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		change func(*addonv1alpha1.ManagedClusterAddOn)
+		want   []string
+	}{
+		"its status":                {func(*addonv1alpha1.ManagedClusterAddOn) {}, []string{"c1"}},
+		"a person takes it over":    {func(a *addonv1alpha1.ManagedClusterAddOn) { a.Labels = nil }, nil},
+		"it has another owner":      {func(a *addonv1alpha1.ManagedClusterAddOn) { a.OwnerReferences = []metav1.OwnerReference{{UID: "x"}} }, nil},
+		"it is another one":         {func(a *addonv1alpha1.ManagedClusterAddOn) { a.UID = "another" }, nil},
+		"a person writes the spec":  {func(a *addonv1alpha1.ManagedClusterAddOn) { a.Generation++ }, nil},
+		"a person writes a comment": {func(a *addonv1alpha1.ManagedClusterAddOn) { a.Annotations = map[string]string{"a": "b"} }, nil},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := newPagesHub(t, true, 0, func(*clusterv1beta1.Placement) {})
+			h.dropped("c1")
+			version := 1000
+			h.r.AddOns.Client = interceptor.NewClient(h.WithWatch, interceptor.Funcs{
+				Delete: func(ctx context.Context, w client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+					var with client.DeleteOptions
+					with.ApplyOptions(options)
+					if got := with.Preconditions.ResourceVersion; got != nil && *got != strconv.Itoa(version) {
+						return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), nil)
+					}
+					return w.Delete(ctx, o)
+				},
+			})
+			h.r.Live = interceptor.NewClient(h.WithWatch, interceptor.Funcs{
+				Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+					err := w.Get(ctx, key, o, options...)
+					if addOn, is := o.(*addonv1alpha1.ManagedClusterAddOn); is {
+						addOn.ResourceVersion = strconv.Itoa(version)
+						version++ // The agent writes again before the deletion.
+						c.change(addOn)
+					}
+					return err
+				},
+			})
+			h.passes(time.Hour)
+			assert.Equal(t, c.want, h.removed)
+		})
+	}
 }

@@ -93,7 +93,8 @@ func newPagesHub(t *testing.T, own bool, age time.Duration, change func(*cluster
 		managed := clusterThat(metav1.ConditionTrue, noon().Add(-time.Hour))
 		managed.Name, managed.Spec.HubAcceptsClient = name, true
 		addon := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
-			Namespace: name, Name: "hello", Labels: map[string]string{names.LabelInstalledBy: names.InstalledByPlacement},
+			Namespace: name, Name: "hello", UID: types.UID(name + "/hello"),
+			Labels:            map[string]string{names.LabelInstalledBy: names.InstalledByPlacement},
 			CreationTimestamp: metav1.NewTime(noon().Add(-time.Hour)),
 		}}
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{names.LabelClusterName: name}}}

@@ -232,11 +232,21 @@ func (c Client) CreateAddOn(ctx context.Context, addon *addonv1beta1.ManagedClus
 
 // DeleteAddOn deletes a ManagedClusterAddOn, guarded by its UID if it has one.
 func (c Client) DeleteAddOn(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn) error {
-	var opts []client.DeleteOption
+	return c.DeleteAddOnVersion(ctx, addon, "")
+}
+
+// DeleteAddOnVersion is DeleteAddOn for one version of the add-on, and empty for any: a person may have taken it over.
+func (c Client) DeleteAddOnVersion(
+	ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn, version string,
+) error {
+	var only client.Preconditions
 	if uid := addon.UID; uid != "" {
-		opts = append(opts, client.Preconditions{UID: &uid})
+		only.UID = &uid
 	}
-	if err := c.Client.Delete(ctx, c.wireAddOn(addon), opts...); err != nil {
+	if version != "" {
+		only.ResourceVersion = &version
+	}
+	if err := c.Client.Delete(ctx, c.wireAddOn(addon), only); err != nil {
 		return fmt.Errorf("deleting add-on %s/%s: %w", addon.Namespace, addon.Name, err)
 	}
 	return nil

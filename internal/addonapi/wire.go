@@ -74,23 +74,10 @@ func (c Client) each(
 	})
 }
 
-// PatchWire writes the difference between two copies of an object in the version of the wire, its status aside, like
-// reconcile.PatchMain.
+// PatchWire writes the difference between the metadata of two copies of an object in the version of the wire, like
+// reconcile.PatchMetadata.
 func (c Client) PatchWire(ctx context.Context, before, after client.Object) (bool, error) {
-	return reconcile.PatchMain(ctx, c.Client, before, after)
-}
-
-// DeleteWireAddOn deletes a ManagedClusterAddOn in the version of the wire, and no later one of the same name, nor one
-// that was changed since: a person may have taken it over.
-func (c Client) DeleteWireAddOn(ctx context.Context, addon client.Object) error {
-	uid, version := addon.GetUID(), addon.GetResourceVersion()
-	target := c.WatchedAddOn()
-	target.SetNamespace(addon.GetNamespace())
-	target.SetName(addon.GetName())
-	if err := c.Client.Delete(ctx, target, client.Preconditions{UID: &uid, ResourceVersion: &version}); err != nil {
-		return fmt.Errorf("deleting add-on %s: %w", client.ObjectKeyFromObject(addon), err)
-	}
-	return nil
+	return reconcile.PatchMetadata(ctx, c.Client, before, after)
 }
 
 // IsAddOn reports whether a watched object is a ManagedClusterAddOn.

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -25,10 +26,10 @@ func TestOnlyTheAddOnThatWasReadIsDeleted(t *testing.T) {
 			return nil
 		},
 	}).Build()
-	read := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
+	read := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "c1", Name: "hello", UID: "that", ResourceVersion: "7",
 	}}
-	require.NoError(t, Client{Client: hub}.DeleteWireAddOn(t.Context(), read))
+	require.NoError(t, Client{Client: hub}.DeleteAddOnVersion(t.Context(), read, "7"))
 	require.NotNil(t, asked.Preconditions)
 	assert.Equal(t, read.UID, *asked.Preconditions.UID)
 	assert.Equal(t, read.ResourceVersion, *asked.Preconditions.ResourceVersion)

@@ -196,27 +196,29 @@ func TestAnAgentKeepsNoRoleForTheAgentsOfAllClusters(t *testing.T) {
 	stop()
 }
 
-// A Placement drops two clusters. The agent of one writes the status of its cluster all the time: its add-on stays, with
-// what that may do on the hub.
+// A Placement drops three clusters. The agent of one writes the status of its cluster all the time, and that of another
+// one the status of its add-on: their add-ons stay, with what these may do on the hub.
 //
 // Shows: hub/taken-whatever-the-agent-writes
 func TestAnAgentKeepsNoAddOnThatNoPlacementSelects(t *testing.T) {
-	const addOn, evil, honest = "wdrop", "wdrop-evil", "wdrop-honest"
-	joins(t, addOn, evil, honest)
+	const addOn, evil, writer, honest = "wdrop", "wdrop-evil", "wdrop-writer", "wdrop-honest"
+	joins(t, addOn, evil, writer, honest)
 	paced(t, addOn, addOn)
 	of := func(cluster string) error {
 		key := client.ObjectKey{Namespace: cluster, Name: addOn}
 		return shared.admin.Get(t.Context(), key, &addonv1alpha1.ManagedClusterAddOn{})
 	}
-	for _, cluster := range []string{evil, honest} {
+	for _, cluster := range []string{evil, writer, honest} {
 		suite.Eventually(t, func() error { return of(cluster) })
 	}
 	stop := report(t, evil)
-	for _, cluster := range []string{honest, evil} {
+	quiet := writesAddOn(t, writer, addOn)
+	for _, cluster := range []string{honest, writer, evil} {
 		require.NoError(t, change(newCluster(cluster), `{"metadata":{"labels":{"paced":"none"}}}`)(t.Context(), shared.admin))
 	}
-	for _, cluster := range []string{honest, evil} {
+	for _, cluster := range []string{honest, writer, evil} {
 		suite.Eventually(t, suite.True("the add-on on "+cluster+" goes", func() bool { return apierrors.IsNotFound(of(cluster)) }))
 	}
 	stop()
+	quiet()
 }
