@@ -68,7 +68,7 @@ BENCH_BADCLUSTER_FLAGS ?=
 # Further flags for the benchmark of the policies.
 BENCH_POLICIES_FLAGS ?=
 # Fuzz tests of what strangers write, as package:name, and how long each of them runs.
-FUZZ ?= hub/webhook:FuzzConvert hub/webhook:FuzzCarriedFields csr:FuzzJudgeAndSign csr:FuzzJudgeCluster \
+FUZZ ?= hub/webhook:FuzzConvert hub/webhook:FuzzCarriedFields csr/sign:FuzzJudgeAndSign csr/approve:FuzzJudgeCluster \
 	hub/template:FuzzRender agent/work/offline:FuzzDecodeCopy agent/work/offline:FuzzCopy \
 	agent/work/manifest:FuzzParseManifest agent/work/feedback:FuzzJSONPath agent/bootstrap:FuzzKubeconfig \
 	hub/placement/layout:FuzzPlanOfAnySlices hub/fleet:FuzzAClusterThatStaysIsNotUnselectedBetweenTwoWrites \
@@ -94,7 +94,7 @@ SKEW_FLAGS ?=
 # Further flags for the deaths of the hub manager.
 HUBCRASH_FLAGS ?=
 # Packages whose operators "make mutate" changes, and further flags for it.
-MUTATE_PACKAGES ?= csr,lease,internal/confighash,hub/rollout,hub/rollout/planner,hub/template,hub/placement,hub/install,agent/work/manifest,agent/work/status,agent/work/feedback,agent/work/ignore,agent/work/jsonpath,agent/work/apply/ssa,agent/work/apply/merge
+MUTATE_PACKAGES ?= csr,csr/issue,csr/approve,csr/sign,lease,internal/confighash,hub/rollout,hub/rollout/planner,hub/template,hub/placement,hub/install,agent/work/manifest,agent/work/status,agent/work/feedback,agent/work/ignore,agent/work/jsonpath,agent/work/apply/ssa,agent/work/apply/merge
 MUTATE_FLAGS ?=
 # The image of the nodes of "make e2e": the one of "make node-image", or "official" for the one of kind, from a registry.
 LOCAL_NODE_IMAGE := spokelet/node:$(shell sed -n 's|^\tk8s.io/kubernetes \(v[0-9.]*\)$$|\1|p' test/e2e/node-image/go.mod)
@@ -330,7 +330,7 @@ verify: ## Generate, and fail when that changed anything
 	if [ "$$before" != "$$after" ]; then git status --short; echo "make generate changed these files: commit them"; exit 1; fi
 
 .PHONY: mutate
-mutate: ## Change one operator at a time and see whether unit tests notice (MUTATE_PACKAGES=csr,lease MUTATE_FLAGS='-v')
+mutate: ## Change one operator at a time and see whether unit tests notice (MUTATE_PACKAGES=csr/issue,lease MUTATE_FLAGS='-v')
 	@cd tools && go build -o ../$(BIN)/gremlins github.com/go-gremlins/gremlins/cmd/gremlins
 	go run ./test/mutate/cmd/mutate -tool $(abspath $(BIN))/gremlins -packages $(MUTATE_PACKAGES) $(MUTATE_FLAGS)
 

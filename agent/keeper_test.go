@@ -20,16 +20,17 @@ import (
 	"github.com/spokelet/spokelet/agent/hubconn"
 	"github.com/spokelet/spokelet/agent/join"
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 )
 
 // pairFor returns a self-signed client certificate with its key.
-func pairFor(t *testing.T, name string) csr.Pair {
+func pairFor(t *testing.T, name string) issue.Pair {
 	t.Helper()
 	return pairUntil(t, name, time.Now().Add(time.Hour))
 }
 
 // pairUntil is pairFor with the end of its validity.
-func pairUntil(t *testing.T, name string, until time.Time) csr.Pair {
+func pairUntil(t *testing.T, name string, until time.Time) issue.Pair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -41,7 +42,7 @@ func pairUntil(t *testing.T, name string, until time.Time) csr.Pair {
 	require.NoError(t, err)
 	keyDER, err := x509.MarshalECPrivateKey(key)
 	require.NoError(t, err)
-	return csr.Pair{
+	return issue.Pair{
 		Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		Key:         pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),
 	}
@@ -52,7 +53,7 @@ func testAgent() *agent {
 }
 
 func TestTheKeeperEndsThePhaseWithItsGround(t *testing.T) {
-	hub := csr.HubServer{Cluster: "hub", Server: "https://hub.example.com"}
+	hub := issue.HubServer{Cluster: "hub", Server: "https://hub.example.com"}
 	elsewhere := hub
 	elsewhere.Server = "https://elsewhere.example.com"
 	first := join.Credential{Server: hub, Pair: pairFor(t, "a"), NotAfter: time.Now().Add(time.Hour)}
@@ -64,7 +65,7 @@ func TestTheKeeperEndsThePhaseWithItsGround(t *testing.T) {
 		"a new certificate goes on":    {join.Credential{Server: hub, Pair: pairFor(t, "b"), NotAfter: first.NotAfter}, ""},
 		"another hub ends it":          {join.Credential{Server: elsewhere, Pair: first.Pair}, "elsewhere"},
 		"another identity ends it":     {join.Credential{Server: hub, Pair: first.Pair, Identity: csr.Identity{Cluster: "x"}}, "elsewhere"},
-		"an unusable certificate does": {join.Credential{Server: hub, Pair: csr.Pair{Key: []byte("x")}}, "cannot be used"},
+		"an unusable certificate does": {join.Credential{Server: hub, Pair: issue.Pair{Key: []byte("x")}}, "cannot be used"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +87,7 @@ func TestTheKeeperEndsThePhaseWithItsGround(t *testing.T) {
 
 // Shows: registration/credential-expired
 func TestTheKeeperEndsThePhaseWhenTheLastCertificateExpires(t *testing.T) {
-	hub := csr.HubServer{Cluster: "hub", Server: "https://hub.example.com"}
+	hub := issue.HubServer{Cluster: "hub", Server: "https://hub.example.com"}
 	first := join.Credential{Server: hub, Pair: pairFor(t, "a")}
 	second := join.Credential{Server: hub, Pair: pairFor(t, "b")}
 	connection, err := hubconn.Connect(first.Server, first.Pair, hubconn.Observers{})

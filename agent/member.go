@@ -18,6 +18,7 @@ import (
 	"github.com/spokelet/spokelet/agent/bootstrap"
 	"github.com/spokelet/spokelet/agent/join"
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 )
 
 // member is the credential of a process that only does works: the hub kubeconfig that the registration agent keeps, as
@@ -101,7 +102,7 @@ func (m *member) name(path, cluster string) {
 
 // memberCredential reads a kubeconfig that holds its certificate in itself.
 func memberCredential(kubeconfig []byte) (join.Credential, error) {
-	server, err := csr.ParseHubServer(kubeconfig)
+	server, err := issue.ParseHubServer(kubeconfig)
 	if err != nil {
 		return join.Credential{}, err
 	}
@@ -109,7 +110,7 @@ func memberCredential(kubeconfig []byte) (join.Credential, error) {
 	if err != nil {
 		return join.Credential{}, err
 	}
-	pair := csr.Pair{Certificate: config.CertData, Key: config.KeyData}
+	pair := issue.Pair{Certificate: config.CertData, Key: config.KeyData}
 	if len(pair.Certificate) == 0 || len(pair.Key) == 0 {
 		return join.Credential{}, errors.New("it has no client certificate with its key, and other ways to prove who the " +
 			"agent is are not supported")

@@ -12,12 +12,13 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 )
 
 // mounted writes the files of a credential as they are mounted, changed by change, and returns the directory.
 func mounted(t *testing.T, user string, change func(files map[string][]byte)) string {
 	t.Helper()
-	server := csr.HubServer{Cluster: "hub", Server: "https://hub.example.com:6443", CAData: []byte("CA")}
+	server := issue.HubServer{Cluster: "hub", Server: "https://hub.example.com:6443", CAData: []byte("CA")}
 	kubeconfig, err := server.Kubeconfig()
 	require.NoError(t, err)
 	pair := pairFor(t, user)

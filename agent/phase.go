@@ -13,6 +13,7 @@ import (
 	"github.com/spokelet/spokelet/agent/bootstrap"
 	"github.com/spokelet/spokelet/agent/credentialdir"
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 )
 
 // firstPause and lastPause bound the pause after a phase that failed.
@@ -33,11 +34,11 @@ type view struct {
 
 // storedServer returns the hub of the stored credential; nil if there is none or it cannot be used, so that only a
 // bootstrap kubeconfig can help. A kubeconfig in a Secret names no files of the pod.
-func (v view) storedServer() *csr.HubServer {
+func (v view) storedServer() *issue.HubServer {
 	if v.stored == nil {
 		return nil
 	}
-	server, err := csr.ParseHubServer(v.stored.Data[csr.KeyKubeconfig])
+	server, err := issue.ParseHubServer(v.stored.Data[csr.KeyKubeconfig])
 	if err != nil || server.CAFile != "" {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spokelet/spokelet/agent/bootstrap"
 	"github.com/spokelet/spokelet/agent/join"
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/pause"
 )
 
@@ -130,8 +131,8 @@ func (a *agent) phase(ctx context.Context, pause time.Duration) error {
 func (a *agent) selectHub(ctx context.Context, v view, clusterName string) (target bootstrap.Target, why string) {
 	stored := v.storedServer()
 	if a.config.Gates.MultipleHubs {
-		pair := csr.PairOf(v.stored)
-		credential := bootstrap.Stored{Server: stored, Valid: stored != nil && !csr.IsExpired(pair, a.hubClock.Now())}
+		pair := issue.PairOf(v.stored)
+		credential := bootstrap.Stored{Server: stored, Valid: stored != nil && !issue.IsExpired(pair, a.hubClock.Now())}
 		return a.selector.Select(ctx, v.found, credential, clusterName)
 	}
 	if one := v.found[0]; one.Problem == nil {
@@ -148,7 +149,7 @@ func (a *agent) selectHub(ctx context.Context, v view, clusterName string) (targ
 func (a *agent) act(
 	ctx context.Context, v view, target bootstrap.Target, id csr.Identity, why string, pause time.Duration,
 ) error {
-	a.hubClock.Query(ctx, target.Server, csr.PairOf(v.stored), a.config.WrapTransport)
+	a.hubClock.Query(ctx, target.Server, issue.PairOf(v.stored), a.config.WrapTransport)
 	facts := join.Facts{Server: target.Server, Identity: id, Now: a.hubClock.Now()}
 	rejected := a.rejected.Load()
 	if rejected != nil && target.Kubeconfig != nil {

@@ -26,6 +26,7 @@ import (
 
 	"github.com/spokelet/spokelet/agent/hubconn"
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/roundtrip"
 )
 
@@ -262,7 +263,7 @@ func expiring(t *testing.T, ahead, left time.Duration) *played {
 		pair := pairUntil(t, csr.ClusterUser("c1", "a1"), time.Now().Add(left))
 		hub := httptest.NewTLSServer(http.NotFoundHandler())
 		t.Cleanup(hub.Close)
-		server := csr.HubServer{
+		server := issue.HubServer{
 			Cluster: "hub", Server: hub.URL,
 			CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: hub.Certificate().Raw}),
 		}

@@ -1,19 +1,19 @@
-// Package csr is the certificate protocol between an agent and its hub. It has both halves: the functions that build a
-// request on the agent are those that check it on the hub.
+// Package csr has what an agent and its hub agree on when the agent asks the hub for a certificate. The functions that
+// build a request on the agent are those that check it on the hub.
 //
 //   - identity.go: the user and group names of clusters and of add-on agents, and the parsers of these names.
 //   - request.go: the content of a request. A Request has the subject, the signer and the labels; ForCluster and
-//     ForAddon make the two kinds, Build turns one into a CertificateSigningRequest.
-//   - rotation.go: whether a stored pair of certificate and key is still valid, and when it is replaced: between 75 and
-//     80 percent of the lifetime, at a point that a hash of the certificate selects.
-//   - pending.go: a private key that waits for its certificate, in a Secret of its own, so that a restart does not lose
-//     it.
-//   - kubeconfig.go: the connection to a hub, and the kubeconfig beside a certificate.
-//   - issue.go, issuer.go: the issuing client. From the pair, the pending key and the requests on the hub, Decide
-//     derives the next step (pure); Issuer executes it. A crash between any two steps ends in the same one request.
-//   - waiting.go: the conditions with which the hub explains why it leaves a request alone, and the messages of the
-//     agent while it waits.
-//   - approve.go, sign.go: the half of the hub.
+//     ForAddon make the two kinds, Build turns one into a CertificateSigningRequest, and ParseStrictly reads it.
+//   - status.go: the conditions of a request object: whether it waits for a decision, when it was approved, and the
+//     Comment in which the hub explains to the agent why it leaves the request alone.
+//   - rotation.go: the instant at which a credential is replaced, between 75 and 80 percent of its lifetime.
+//   - secret.go: the keys of the Secret in which the agent stores a credential.
+//
+// Three packages build on this one, and none of them imports another:
+//
+//   - csr/issue is the half of the agent: it gets, judges and renews a certificate.
+//   - csr/approve is the half of the hub that judges requests.
+//   - csr/sign is the half of the hub that signs for custom signers.
 //
 // The names, labels, signers, reasons and messages are those of the Open Cluster Management registration protocol.
 package csr

@@ -1,9 +1,11 @@
 package csr
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestNamesOfTheProtocol(t *testing.T) {
@@ -59,6 +61,35 @@ func FuzzParseUsers(f *testing.F) {
 		}
 		if isCluster && isAddon {
 			t.Errorf("%q is both a cluster and an add-on", user)
+		}
+	})
+}
+
+// FuzzUsersRoundTrip builds the user names of agents from any parts: where a part holds what separates parts, the name
+// is read as that of nobody else.
+func FuzzUsersRoundTrip(f *testing.F) {
+	f.Add("c1", "hello", "a")
+	f.Add("cluster", "addon", "agent")
+	f.Add("c1:a", "b:addon:c", "")
+	f.Fuzz(func(t *testing.T, cluster, addon, agent string) {
+		plain := func(parts ...string) bool {
+			for _, part := range parts {
+				if part == "" || strings.Contains(part, ":") {
+					return false
+				}
+			}
+			return true
+		}
+		id, ok := ParseClusterUser(ClusterUser(cluster, agent))
+		require.Equal(t, plain(cluster, agent), ok && id == Identity{Cluster: cluster, Agent: agent})
+		addonID, ok := ParseAddonUser(AddonUser(cluster, addon, agent))
+		if plain(cluster, addon, agent) {
+			require.True(t, ok)
+			require.Equal(t, AddonIdentity{Cluster: cluster, Addon: addon, Agent: agent}, addonID)
+		}
+		if ok {
+			require.Equal(t, AddonUser(cluster, addon, agent),
+				AddonUser(addonID.Cluster, addonID.Addon, addonID.Agent))
 		}
 	})
 }

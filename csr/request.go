@@ -1,9 +1,12 @@
 package csr
 
 import (
+	"bytes"
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -13,18 +16,16 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
 const (
 	// pemRequest is the PEM type of a certificate request.
 	pemRequest = "CERTIFICATE REQUEST"
-	// pemCertificate is the PEM type of a certificate.
-	pemCertificate = "CERTIFICATE"
 	// pemKey is the PEM type of the private keys of the protocol.
 	pemKey = "EC PRIVATE KEY"
 	// addonDomain is the suffix of the DNS name of an add-on agent.
@@ -35,6 +36,12 @@ const (
 	clientCertSecretSuffix = "-client-cert"
 	// maxSecretName is the longest name that a Secret can have.
 	maxSecretName = 253
+	// maxParseError is the most bytes of the reason why a request cannot be decoded.
+	maxParseError = 100
+	// minRSABits and maxRSABits bound the RSA keys that are accepted.
+	minRSABits, maxRSABits = 2048, 8192
+	// minECDSABits is the smallest ECDSA key that is accepted.
+	minECDSABits = 256
 )
 
 // Usages returns the usages of every certificate of the protocol.
@@ -42,11 +49,6 @@ func Usages() []certificatesv1.KeyUsage {
 	return []certificatesv1.KeyUsage{
 		certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth,
 	}
-}
-
-// RequestKind returns the kind of request objects.
-func RequestKind() schema.GroupVersionKind {
-	return certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest")
 }
 
 // Request is the content of a certificate request and the labels of the request object.
@@ -126,6 +128,13 @@ func ForAddon(cluster, addon string, r addonv1beta1.RegistrationConfig) (Request
 	return req, nil
 }
 
+// Subject returns the cluster and the add-on that the labels of a request name, and whether it carries the label of an
+// add-on at all. The author of a request chooses the labels freely: they only select the content to compare with.
+func Subject(request *certificatesv1.CertificateSigningRequest) (cluster, addon string, addonLabel bool) {
+	addon, addonLabel = request.Labels[names.LabelAddonName]
+	return request.Labels[names.LabelClusterName], addon, addonLabel
+}
+
 // AddonSecretName returns the name of the Secret in the add-on's namespace that holds the credential of a
 // registration; empty when the registration names neither of the two types completely.
 func AddonSecretName(addon string, r addonv1beta1.RegistrationConfig) string {
@@ -153,7 +162,7 @@ func NewKey() ([]byte, error) {
 
 // Build returns the request object to be created on the hub, signed with the key.
 func (r Request) Build(keyPEM []byte) (*certificatesv1.CertificateSigningRequest, error) {
-	key, err := parseKey(keyPEM)
+	key, err := ParseKey(keyPEM)
 	if err != nil {
 		return nil, err
 	}
@@ -194,8 +203,45 @@ func ParseRequest(requestPEM []byte) (*x509.CertificateRequest, error) {
 	return parsed, nil
 }
 
-// parseKey decodes a private key as NewKey writes it.
-func parseKey(keyPEM []byte) (*ecdsa.PrivateKey, error) {
+// ParseStrictly decodes spec.request, which must be one PEM block and nothing besides.
+func ParseStrictly(request []byte) (*x509.CertificateRequest, error) {
+	if !bytes.HasPrefix(bytes.TrimSpace(request), []byte("-----BEGIN "+pemRequest+"-----")) {
+		return nil, fmt.Errorf("spec.request must be one PEM block of type %s", pemRequest)
+	}
+	block, rest := pem.Decode(request)
+	if block == nil || block.Type != pemRequest || len(block.Headers) > 0 || len(bytes.TrimSpace(rest)) > 0 {
+		return nil, fmt.Errorf("spec.request must be one PEM block of type %s without headers", pemRequest)
+	}
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("spec.request cannot be decoded (%s)", message.Cut(err.Error(), maxParseError))
+	}
+	return parsed, nil
+}
+
+// CheckKey accepts the keys that present clients use, if they signed the request; otherwise it returns the problems.
+func CheckKey(parsed *x509.CertificateRequest) string {
+	switch key := parsed.PublicKey.(type) {
+	case *ecdsa.PublicKey:
+		if size := key.Curve.Params().BitSize; size < minECDSABits {
+			return fmt.Sprintf("its ECDSA key has %d bits, and %d are needed", size, minECDSABits)
+		}
+	case ed25519.PublicKey:
+	case *rsa.PublicKey:
+		if size := key.N.BitLen(); size < minRSABits || size > maxRSABits {
+			return fmt.Sprintf("its RSA key has %d bits, and must have %d to %d", size, minRSABits, maxRSABits)
+		}
+	default:
+		return "its key is neither ECDSA nor Ed25519 nor RSA"
+	}
+	if err := parsed.CheckSignature(); err != nil {
+		return "it is not signed by the key that it carries"
+	}
+	return ""
+}
+
+// ParseKey decodes a private key as NewKey writes it.
+func ParseKey(keyPEM []byte) (*ecdsa.PrivateKey, error) {
 	block, _ := pem.Decode(keyPEM)
 	if block == nil || block.Type != pemKey {
 		return nil, fmt.Errorf("the private key holds no PEM block of type %s", pemKey)

@@ -1,13 +1,24 @@
 package csr
 
 import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 func subject(user string, groups ...string) addonv1beta1.BaseSubject {
@@ -151,4 +162,137 @@ func TestParseRequestSaysWhatIsWrong(t *testing.T) {
 	require.ErrorContains(t, err, "no PEM block of type CERTIFICATE REQUEST")
 	_, err = ParseRequest([]byte("-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n"))
 	assert.ErrorContains(t, err, "decoding a certificate request")
+}
+
+// encode builds a request that a key signed.
+func encode(tb testing.TB, key any) []byte {
+	tb.Helper()
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
+	require.NoError(tb, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+}
+
+func TestARequestIsOnePEMBlockAndNothingBesides(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	good := string(encode(t, key))
+	block, _ := pem.Decode([]byte(good))
+	headers := pem.EncodeToMemory(&pem.Block{Type: block.Type, Headers: map[string]string{"a": "b"}, Bytes: block.Bytes})
+	for sentence, tc := range map[string]struct{ request, says string }{
+		"a good one":                    {good, ""},
+		"space around it":               {"\n\n" + good + "\n \n", ""},
+		"nothing":                       {"", "must be one PEM block of type CERTIFICATE REQUEST"},
+		"another type":                  {strings.ReplaceAll(good, " REQUEST", ""), "must be one PEM block of type"},
+		"text before it":                {"hello\n" + good, "must be one PEM block of type"},
+		"text behind it":                {good + "hello", "without headers"},
+		"a second one":                  {good + good, "without headers"},
+		"a header":                      {string(headers), "without headers"},
+		"no end":                        {good[:len(good)/2], "without headers"},
+		"a block that holds no request": {"-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n", "cannot be decoded ("},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			parsed, err := ParseStrictly([]byte(tc.request))
+			if tc.says == "" {
+				require.NoError(t, err)
+				assert.NotNil(t, parsed)
+				return
+			}
+			assert.ErrorContains(t, err, tc.says)
+		})
+	}
+}
+
+func TestKeys(t *testing.T) {
+	weakRSA, err := rsa.GenerateKey(rand.Reader, 1024)
+	require.NoError(t, err)
+	goodRSA, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	_, edwards, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	p224, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
+	require.NoError(t, err)
+	p256, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	require.NoError(t, err)
+	for sentence, tc := range map[string]struct {
+		key  any
+		says string
+	}{
+		"RSA 1024 is too short":    {weakRSA, "its RSA key has 1024 bits, and must have 2048 to 8192"},
+		"RSA 2048 is accepted":     {goodRSA, ""},
+		"Ed25519 is accepted":      {edwards, ""},
+		"ECDSA P-224 is too short": {p224, "its ECDSA key has 224 bits, and 256 are needed"},
+		"ECDSA P-256 is accepted":  {p256, ""},
+		"ECDSA P-384 is accepted":  {p384, ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			parsed, err := ParseStrictly(encode(t, tc.key))
+			require.NoError(t, err)
+			assert.Equal(t, tc.says, CheckKey(parsed))
+		})
+	}
+	t.Run("a key that did not sign the request is not accepted", func(t *testing.T) {
+		parsed, err := ParseStrictly(encode(t, p256))
+		require.NoError(t, err)
+		parsed.PublicKey = p384.Public()
+		assert.Equal(t, "it is not signed by the key that it carries", CheckKey(parsed))
+		parsed.PublicKey = nil
+		assert.Equal(t, "its key is neither ECDSA nor Ed25519 nor RSA", CheckKey(parsed))
+	})
+	for bits, says := range map[uint]string{8192: "it is not signed", 8193: "its RSA key has 8193 bits"} {
+		long := &rsa.PublicKey{N: new(big.Int).Lsh(big.NewInt(1), bits-1), E: 65537}
+		assert.Contains(t, CheckKey(&x509.CertificateRequest{PublicKey: long}), says)
+	}
+}
+
+func TestTheLabelsOfARequestNameItsSubject(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		labels         map[string]string
+		cluster, addon string
+		addonLabel     bool
+	}{
+		"none":                       {},
+		"that of a cluster":          {map[string]string{names.LabelClusterName: "c1"}, "c1", "", false},
+		"those of an add-on":         {map[string]string{names.LabelClusterName: "c1", names.LabelAddonName: "a"}, "c1", "a", true},
+		"an empty one for an add-on": {map[string]string{names.LabelAddonName: ""}, "", "", true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			request := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Labels: tc.labels}}
+			cluster, addon, addonLabel := Subject(request)
+			assert.Equal(t, tc.cluster, cluster)
+			assert.Equal(t, tc.addon, addon)
+			assert.Equal(t, tc.addonLabel, addonLabel)
+		})
+	}
+}
+
+func TestARegistrationThatIsIncompleteHasNoSecret(t *testing.T) {
+	for _, r := range []addonv1beta1.RegistrationConfig{
+		{}, {Type: addonv1beta1.CustomSigner}, custom("", "u"), {CustomSigner: custom("example.com/s", "u").CustomSigner},
+	} {
+		assert.Empty(t, AddonSecretName("hello", r))
+	}
+}
+
+// FuzzParseRequest reads any bytes as a request: what is read stays the same when it is written again.
+func FuzzParseRequest(f *testing.F) {
+	key, err := NewKey()
+	require.NoError(f, err)
+	request, err := ForCluster("c1", "a").Build(key)
+	require.NoError(f, err)
+	f.Add(request.Spec.Request)
+	f.Add([]byte("-----BEGIN CERTIFICATE REQUEST-----\nMAA=\n-----END CERTIFICATE REQUEST-----\n"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		parsed, err := ParseRequest(content)
+		if err != nil {
+			require.Nil(t, parsed)
+			return
+		}
+		again, err := ParseRequest(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: parsed.Raw}))
+		require.NoError(t, err)
+		require.Equal(t, parsed.Raw, again.Raw)
+		require.Equal(t, parsed.Subject.String(), again.Subject.String())
+		require.Equal(t, parsed.DNSNames, again.DNSNames)
+	})
 }

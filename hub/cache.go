@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/hub/approval"
 	"github.com/spokelet/spokelet/hub/cluster"
 	"github.com/spokelet/spokelet/hub/deploy/works"
@@ -61,7 +61,7 @@ func cacheOptions(home string) (cache.Options, error) {
 			&workv1.ManifestWork{}: {
 				Label: ofAddon, Transform: hubprocess.Annotated(works.Trim(&t.Shared)),
 			},
-			&certificatesv1.CertificateSigningRequest{}: {Label: approval.Selector(), Transform: csr.Trim},
+			&certificatesv1.CertificateSigningRequest{}: {Label: approval.Selector(), Transform: approve.Trim},
 			// Selected by name, so that a lease without our label is cached as well.
 			&coordinationv1.Lease{}: {
 				Field:     fields.OneTermEqualSelector("metadata.name", lease.ClusterLease),

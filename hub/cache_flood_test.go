@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/internal/hubprocess"
 	"github.com/spokelet/spokelet/internal/names"
 )
@@ -27,13 +28,13 @@ func floodKinds() map[string]trimmed {
 						Annotations: map[string]string{"a": strings.Repeat("x", 4000)},
 					},
 					Spec: certificatesv1.CertificateSigningRequestSpec{
-						Request: make([]byte, csr.MaxRequestBytes), SignerName: certificatesv1.KubeAPIServerClientSignerName,
+						Request: make([]byte, approve.MaxRequestBytes), SignerName: certificatesv1.KubeAPIServerClientSignerName,
 						Username: "system:bootstrap:abcdef", Groups: []string{"system:bootstrappers:managedcluster"},
 						Extra: map[string]certificatesv1.ExtraValue{"a": {strings.Repeat("x", 1000)}}, Usages: csr.Usages(),
 					},
 				}
 			},
-			trim: func(*hubprocess.Trims) func(any) (any, error) { return csr.Trim },
+			trim: func(*hubprocess.Trims) func(any) (any, error) { return approve.Trim },
 		},
 		"ManagedCluster of a flood": {
 			make: func(n int) client.Object {

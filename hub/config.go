@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/deploy/hosting"
 	"github.com/spokelet/spokelet/hub/webhook"
@@ -310,8 +310,8 @@ func secretProblems(name string) []string {
 }
 
 // trust returns which certificate requests for a first credential of a cluster are approved without a person.
-func (c *Config) trust() csr.Trust {
-	return csr.Trust{
+func (c *Config) trust() approve.Trust {
+	return approve.Trust{
 		Users: c.AutoApprovedCSRUsers, Joined: c.AutoApproveJoinedClusters, Bound: c.AutoApproveBoundBootstrap,
 	}
 }

@@ -12,7 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/internal/command"
 )
 
@@ -60,10 +60,10 @@ func TestFlags(t *testing.T) {
 	}, &out)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a", "b", "c"}, c.AutoApprovedCSRUsers)
-	assert.Equal(t, csr.Trust{Users: []string{"a", "b", "c"}}, c.trust(), "nobody else by default")
+	assert.Equal(t, approve.Trust{Users: []string{"a", "b", "c"}}, c.trust(), "nobody else by default")
 	all, err := ParseFlags([]string{"--auto-approve-joined-clusters", "--auto-approve-bound-bootstrap"}, &out)
 	require.NoError(t, err)
-	assert.Equal(t, csr.Trust{Joined: true, Bound: true}, all.trust())
+	assert.Equal(t, approve.Trust{Joined: true, Bound: true}, all.trust())
 	assert.False(t, c.Placement)
 	assert.False(t, c.LeaderElect)
 

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -36,24 +36,24 @@ func (r *Reconciler) serve(ctx context.Context, f facts, p plan) []result {
 // serveCertificate does the next step for one registration that gets a certificate.
 func (r *Reconciler) serveCertificate(ctx context.Context, f facts, p place, reg registration) result {
 	var have stored
-	issuer := csr.Issuer{
+	issuer := issue.Issuer{
 		Hub: r.Hub.GetClient(), HubLive: r.Hub.GetAPIReader(), HubSeen: r.requests,
 		Agent: r.Agent.GetClient(), AgentLive: r.Agent.GetAPIReader(),
 		Namespace: r.Namespace, Secret: r.SecretName, HubName: r.Server.Name(), User: r.User,
 	}
-	answer, err := issuer.Ask(ctx, csr.Task{
-		Standing: csr.Standing{Now: f.hubNow(), Want: reg.request},
-		Load: func(ctx context.Context, live bool) (csr.Pair, bool, error) {
+	answer, err := issuer.Ask(ctx, issue.Task{
+		Now: f.hubNow(), Want: reg.request,
+		Load: func(ctx context.Context, live bool) (issue.Pair, bool, error) {
 			var err error
 			if have, err = r.load(ctx, f, p.side, reg, live); err != nil || have.secret == nil {
-				return csr.Pair{}, false, err
+				return issue.Pair{}, false, err
 			}
-			return csr.PairOf(have.secret), have.renew, nil
+			return issue.PairOf(have.secret), have.renew, nil
 		},
 	})
-	look := f.toLocal(csr.LookAtClock(f.ahead, f.hubNow(), answer.Wake))
+	look := f.toLocal(issue.LookAtClock(f.ahead, f.hubNow(), answer.Wake))
 	answer.Wake = f.toLocal(answer.Wake)
-	answer.Condition = csr.WithClockNote(answer.Condition, f.ahead)
+	answer.Condition = issue.WithClockNote(answer.Condition, f.ahead)
 	res := newResult(reg)
 	res.condition, res.awaited = answer.Condition, answer.Awaited
 	if answer.Urgent {
@@ -66,17 +66,17 @@ func (r *Reconciler) serveCertificate(ctx context.Context, f facts, p place, reg
 	if err != nil {
 		return res
 	}
-	if answer.Step == csr.StepStart {
+	if answer.Step == issue.StepStart {
 		log.FromContext(ctx).Info("asked the hub for a certificate", "signer", reg.request.Signer)
 	}
-	if answer.Step == csr.StepTake {
+	if answer.Step == issue.StepTake {
 		return r.take(ctx, issuer, f, p, reg, have, answer)
 	}
 	if have.secret == nil || have.renew {
 		return res
 	}
-	pair := csr.PairOf(have.secret)
-	if !csr.JudgePair(pair, reg.request, f.hubNow()).Fits {
+	pair := issue.PairOf(have.secret)
+	if !issue.JudgePair(pair, reg.request, f.hubNow()).Fits {
 		return res
 	}
 	res.served = true
@@ -85,7 +85,7 @@ func (r *Reconciler) serveCertificate(ctx context.Context, f facts, p place, reg
 
 // take stores a new certificate, or keeps it with its pending key while its namespace is missing.
 func (r *Reconciler) take(
-	ctx context.Context, issuer csr.Issuer, f facts, p place, reg registration, have stored, answer csr.Answer,
+	ctx context.Context, issuer issue.Issuer, f facts, p place, reg registration, have stored, answer issue.Answer,
 ) result {
 	res := newResult(reg)
 	res.condition, res.outcome = answer.Condition, reconcile.DoneUntil(answer.Wake)
@@ -207,8 +207,8 @@ func obsolete(s ownedSecret, agent types.NamespacedName, p plan, results []resul
 	}
 	return !slices.ContainsFunc(p.serve, func(reg registration) bool {
 		if s.pending {
-			return s.on(sideAgent) && s.key.Namespace == agent.Namespace && (s.key.Name == csr.PendingName(
-				reg.request, agent.Name) || s.key.Name == csr.PendingName(reg.request, ""))
+			return s.on(sideAgent) && s.key.Namespace == agent.Namespace && (s.key.Name == issue.PendingName(
+				reg.request, agent.Name) || s.key.Name == issue.PendingName(reg.request, ""))
 		}
 		return s.on(p.place.side) && s.key == reg.secret
 	})

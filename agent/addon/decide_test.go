@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
-	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -252,7 +252,7 @@ func TestPlanRemoval(t *testing.T) {
 func TestGoes(t *testing.T) {
 	p := decide(addonWith(hubClient("csr", "u", "g")))
 	wanted := p.serve[0]
-	pending := csr.PendingName(wanted.request, "")
+	pending := issue.PendingName(wanted.request, "")
 	key := func(namespace, name string) types.NamespacedName {
 		return types.NamespacedName{Namespace: namespace, Name: name}
 	}

@@ -15,7 +15,7 @@
 //
 // State that must survive a restart lives in the cluster: every Secret has labels that name its owner, so that the
 // Secret of an add-on that was deleted while the agent was down is found and deleted, and a key that waits for its
-// certificate is in a Secret of its own (package csr).
+// certificate is in a Secret of its own (package csr/issue).
 //
 // A credential in use is never given up before the new one is stored, whatever changes: the subject, the signer, the
 // driver, the namespace or the cluster. The update that stores the new credential also removes the old driver's keys.

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/token"
 )
@@ -55,7 +55,7 @@ func FuzzSecret(f *testing.F) {
 	f.Add([]byte("a.b.c"), []byte{}, []byte{}, []byte("{}"), "never", "", "", false)
 	f.Add([]byte{}, []byte("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----"), []byte("x"),
 		[]byte("apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a}]"), "9999-12-31T23:59:59Z", "\x00", "pending", true)
-	server := csr.HubServer{Cluster: "hub", Server: "https://hub"}
+	server := issue.HubServer{Cluster: "hub", Server: "https://hub"}
 	f.Fuzz(func(t *testing.T, jwt, crt, key, kubeconfig []byte, issuedAt, hub, mark string, tokens bool) {
 		secret := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{
@@ -67,7 +67,7 @@ func FuzzSecret(f *testing.F) {
 			},
 		}
 		r, reg := &Reconciler{Server: server}, registration{kubeconfig: true}
-		fresh := credential{pair: csr.PairOf(secret)}
+		fresh := credential{pair: issue.PairOf(secret)}
 		if tokens {
 			reg.account = &account{user: helloAccount, uid: "u1"}
 			fresh = tokenOf(secret)

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -168,11 +169,11 @@ func (r *Reconciler) checkOwner(
 
 // fromOtherHub reports whether a credential is from another hub, by the annotation of the Secret or, in Secrets of
 // other agents, by the kubeconfig. With neither of them it is not.
-func fromOtherHub(secret *corev1.Secret, server csr.HubServer) bool {
+func fromOtherHub(secret *corev1.Secret, server issue.HubServer) bool {
 	if name, ok := secret.Annotations[names.AnnotationHub]; ok {
 		return name != server.Name()
 	}
-	have, err := csr.ParseHubServer(secret.Data[csr.KeyKubeconfig])
+	have, err := issue.ParseHubServer(secret.Data[csr.KeyKubeconfig])
 	return err == nil && !have.SameHub(server)
 }
 

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -164,9 +165,9 @@ func TestIsOfOthers(t *testing.T) {
 }
 
 func TestFromOtherHub(t *testing.T) {
-	here := csr.HubServer{Cluster: "hub", Server: "https://hub"}
-	there := csr.HubServer{Cluster: "hub", Server: "https://other"}
-	kubeconfig := func(s csr.HubServer) []byte {
+	here := issue.HubServer{Cluster: "hub", Server: "https://hub"}
+	there := issue.HubServer{Cluster: "hub", Server: "https://other"}
+	kubeconfig := func(s issue.HubServer) []byte {
 		raw, err := s.Kubeconfig()
 		require.NoError(t, err)
 		return raw
@@ -194,12 +195,12 @@ func TestFromOtherHub(t *testing.T) {
 }
 
 func TestFillKeepsWhatOthersPutThere(t *testing.T) {
-	r := &Reconciler{Server: csr.HubServer{Cluster: "hub", Server: "https://hub"}}
+	r := &Reconciler{Server: issue.HubServer{Cluster: "hub", Server: "https://hub"}}
 	seen := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"theirs": "x"}},
 		Data:       map[string][]byte{"theirs": []byte("x"), "kubeconfig": []byte("old")},
 	}
-	reg, pair := registration{kubeconfig: true}, csr.Pair{Certificate: []byte("crt"), Key: []byte("key")}
+	reg, pair := registration{kubeconfig: true}, issue.Pair{Certificate: []byte("crt"), Key: []byte("key")}
 	got, err := r.fill(addonWith(), sideAgent, reg, seen, credential{pair: pair})
 	require.NoError(t, err)
 	assert.Equal(t, "x", string(got.Data["theirs"]))

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/internal/token"
 )
@@ -123,7 +124,7 @@ func newResult(reg registration) result {
 
 // withFailure returns the result with a condition that explains why there is no credential.
 func (res result) withFailure(why string) result {
-	res.condition = csr.NotStored(why)
+	res.condition = issue.NotStored(why)
 	if res.kind == token.ConditionRefreshed {
 		res.condition = token.CreationFailed(why)
 	}

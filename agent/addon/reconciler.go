@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
-	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/watch"
@@ -42,7 +42,7 @@ type Reconciler struct {
 	// User is the user name of the agent on the hub: requests of other users do not count against its limit.
 	User string
 	// Server is the hub that credentials are for.
-	Server csr.HubServer
+	Server issue.HubServer
 	// Driver is the driver of kubeClient registrations: DriverCSR or token.Driver; empty means DriverCSR. Registrations
 	// with a custom signer get certificates with both.
 	Driver string

@@ -11,13 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/token"
 )
 
 // credential is the content of a Secret: a certificate with its key, or a token.
 type credential struct {
-	pair csr.Pair
+	pair issue.Pair
 	// token is the token; unused for a registration that gets a certificate.
 	token []byte
 	// issuedAt is the time at which the agent got the token, by the clock of the hub as far as the agent knew it; zero
@@ -31,12 +32,12 @@ func tokenOf(secret *corev1.Secret) credential {
 		return credential{}
 	}
 	// A Secret has one such annotation, whatever it holds.
-	return credential{token: secret.Data[token.KeyToken], issuedAt: csr.PairOf(secret).IssuedAt}
+	return credential{token: secret.Data[token.KeyToken], issuedAt: issue.PairOf(secret).IssuedAt}
 }
 
 // putToken writes the token into a Secret and removes a certificate that it replaces.
 func (c credential) putToken(secret *corev1.Secret) {
-	csr.Pair{IssuedAt: c.issuedAt}.Put(secret)
+	issue.Pair{IssuedAt: c.issuedAt}.Put(secret)
 	delete(secret.Data, csr.KeyCertificate)
 	delete(secret.Data, csr.KeyPrivateKey)
 	secret.Data[token.KeyToken] = c.token

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/names"
@@ -92,7 +92,7 @@ func (r *Reconciler) complete() error {
 	}
 	r.watch = newWatcher(direct, r.Cluster, r.leaseMatters, r.Clock)
 	var err error
-	r.requests, err = watch.NewNamed("agent.addon", r.Hub, csr.RequestKind())
+	r.requests, err = watch.NewNamed("agent.addon", r.Hub, issue.RequestKind())
 	return err
 }
 

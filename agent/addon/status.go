@@ -12,6 +12,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/internal/token"
 )
@@ -148,5 +149,5 @@ func (f facts) lookAtClock(p plan) reconcile.Outcome {
 	if len(p.serve) == 0 {
 		return reconcile.Done()
 	}
-	return reconcile.DoneUntil(csr.LookAtClock(f.ahead, f.now, time.Time{}))
+	return reconcile.DoneUntil(issue.LookAtClock(f.ahead, f.now, time.Time{}))
 }

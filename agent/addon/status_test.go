@@ -13,12 +13,13 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 func TestConclude(t *testing.T) {
-	good := csr.Rotated(csr.PairVerdict{NotBefore: noon, NotAfter: noon.Add(time.Hour)})
-	bad := csr.NotStored("because")
+	good := issue.Rotated(issue.PairVerdict{NotBefore: noon, NotAfter: noon.Add(time.Hour)})
+	bad := issue.NotStored("because")
 	const kind = csr.ConditionRotated
 	tests := map[string]struct {
 		results []result
@@ -85,7 +86,7 @@ func TestConcludeDeclaresTheDriverAndClearsWhatIsOver(t *testing.T) {
 }
 
 func TestFailedResultsAreNotServed(t *testing.T) {
-	good := result{kind: csr.ConditionRotated, condition: csr.Rotated(csr.PairVerdict{}), served: true}
+	good := result{kind: csr.ConditionRotated, condition: issue.Rotated(issue.PairVerdict{}), served: true}
 	assert.Equal(t, good, good.failed(nil))
 	failed := good.failed(errors.New("disk full"))
 	assert.False(t, failed.served)

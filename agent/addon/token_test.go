@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/token"
 )
 
@@ -190,8 +191,8 @@ func TestATokenIsReplacedInTheBandByOurClock(t *testing.T) {
 }
 
 func TestFillChangesTheDriverInOneWrite(t *testing.T) {
-	r := &Reconciler{Server: csr.HubServer{Cluster: "hub", Server: "https://hub"}}
-	pair := csr.Pair{Certificate: []byte("crt"), Key: []byte("key"), IssuedAt: noon}
+	r := &Reconciler{Server: issue.HubServer{Cluster: "hub", Server: "https://hub"}}
+	pair := issue.Pair{Certificate: []byte("crt"), Key: []byte("key"), IssuedAt: noon}
 	byCSR, byToken := registration{kubeconfig: true}, registration{kubeconfig: true, account: &account{}}
 	first, err := r.fill(addonWith(), sideAgent, byCSR, &corev1.Secret{Data: map[string][]byte{"theirs": []byte("x")}},
 		credential{pair: pair})
@@ -220,7 +221,7 @@ func TestFillChangesTheDriverInOneWrite(t *testing.T) {
 }
 
 func TestConditionsOfBothDrivers(t *testing.T) {
-	good := result{kind: csr.ConditionRotated, served: true, condition: csr.Rotated(csr.PairVerdict{})}
+	good := result{kind: csr.ConditionRotated, served: true, condition: issue.Rotated(issue.PairVerdict{})}
 	bad := result{kind: token.ConditionRefreshed, condition: token.CreationFailed("no")}
 	fresh := result{kind: token.ConditionRefreshed, served: true, condition: token.Refreshed(noon)}
 	both := []metav1.Condition{
@@ -242,7 +243,7 @@ func TestConditionsOfBothDrivers(t *testing.T) {
 	}{
 		"each tells of its own": {
 			plan{remove: removeStale}, []result{good, bad},
-			map[string]string{csr.ConditionRotated: csr.ReasonUpdated, token.ConditionRefreshed: token.ReasonCreationFailed},
+			map[string]string{csr.ConditionRotated: issue.ReasonUpdated, token.ConditionRefreshed: token.ReasonCreationFailed},
 		},
 		"that of the other driver goes when its successor is there": {
 			plan{remove: removeStale}, []result{fresh}, map[string]string{token.ConditionRefreshed: token.ReasonRefreshed},
@@ -256,7 +257,7 @@ func TestConditionsOfBothDrivers(t *testing.T) {
 		},
 		"nor while the add-on is being deleted": {
 			plan{remove: removeNone}, []result{good},
-			map[string]string{csr.ConditionRotated: csr.ReasonUpdated, token.ConditionRefreshed: "Old"},
+			map[string]string{csr.ConditionRotated: issue.ReasonUpdated, token.ConditionRefreshed: "Old"},
 		},
 		"without registrations both go": {plan{remove: removeAll}, nil, map[string]string{}},
 	}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/pause"
 )
 
@@ -22,9 +22,9 @@ type Return struct {
 	Selector *Selector
 	// Candidates are those it selected from, Stored is the hub of the stored credential; nil if there is none.
 	Candidates []Candidate
-	Stored     *csr.HubServer
+	Stored     *issue.HubServer
 	// Joining is the hub that is joined, Cluster the name of the cluster.
-	Joining csr.HubServer
+	Joining issue.HubServer
 	Cluster string
 	// Clock measures the pauses.
 	Clock clock.Clock

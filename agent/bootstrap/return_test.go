@@ -13,11 +13,11 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
-	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 )
 
 // returning is a Return from a hub among candidates, with its clock, whose end is told.
-func returning(t *testing.T, found []Candidate, stored *csr.HubServer, from Candidate,
+func returning(t *testing.T, found []Candidate, stored *issue.HubServer, from Candidate,
 ) (*Return, *clocktesting.FakeClock, chan string) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -35,7 +35,7 @@ func TestOnlyAHubThatComesFirstIsLookedAtWhileAnotherIsJoined(t *testing.T) {
 	a, b, c := candidateFor("https://a"), candidateFor("https://b"), candidateFor("https://c")
 	broken := Candidate{Problem: assert.AnError}
 	for name, tc := range map[string]struct {
-		stored *csr.HubServer
+		stored *issue.HubServer
 		from   Candidate
 		want   []Candidate
 	}{

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/names"
 	kit "github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -47,7 +47,7 @@ type Selector struct {
 // Stored is the hub of the stored credential.
 type Stored struct {
 	// Server is the hub; nil if there is none.
-	Server *csr.HubServer
+	Server *issue.HubServer
 	// Valid reports whether the credential can still be used there.
 	Valid bool
 }
@@ -92,7 +92,7 @@ func (s *Selector) Select(
 }
 
 // order returns the order in which hubs are checked: the one of the stored credential, then as they are configured.
-func order(candidates []Candidate, stored *csr.HubServer) []int {
+func order(candidates []Candidate, stored *issue.HubServer) []int {
 	order := make([]int, 0, len(candidates))
 	for at := range candidates {
 		order = append(order, at)

@@ -15,12 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
-	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 )
 
 func TestTheHubOfTheStoredCredentialIsTriedFirst(t *testing.T) {
 	at := func(server string) Candidate {
-		return Candidate{Target: Target{Server: csr.HubServer{Server: server}}}
+		return Candidate{Target: Target{Server: issue.HubServer{Server: server}}}
 	}
 	broken := Candidate{Problem: errors.New("broken")}
 	tests := map[string]struct {
@@ -35,9 +35,9 @@ func TestTheHubOfTheStoredCredentialIsTriedFirst(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			var stored *csr.HubServer
+			var stored *issue.HubServer
 			if tc.stored != "" {
-				stored = &csr.HubServer{Server: tc.stored}
+				stored = &issue.HubServer{Server: tc.stored}
 			}
 			assert.Equal(t, tc.want, order(tc.found, stored))
 		})
@@ -122,7 +122,7 @@ func hubThat(t *testing.T, accepts func() bool) Candidate {
 // candidateFor returns the candidate of a hub at an address.
 func candidateFor(address string) Candidate {
 	return Candidate{Target: Target{
-		Source: Source{File: "/" + address}, Server: csr.HubServer{Server: address},
+		Source: Source{File: "/" + address}, Server: issue.HubServer{Server: address},
 		Kubeconfig: []byte(`{"apiVersion":"v1","kind":"Config","current-context":"c",
 			"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],
 			"clusters":[{"name":"c","cluster":{"insecure-skip-tls-verify":true,"server":"` + address + `"}}],
@@ -138,10 +138,10 @@ func TestAHubThatIsAwayKeepsItsClusterFromOneThatHasNotAcceptedIt(t *testing.T) 
 	away, undecided, accepting := candidateFor("https://127.0.0.1:1"), hubOf(t, false), hubOf(t, true)
 	for name, c := range map[string]struct {
 		found    []Candidate
-		stored   *csr.HubServer
+		stored   *issue.HubServer
 		valid    bool
 		selected string
-		want     csr.HubServer
+		want     issue.HubServer
 	}{
 		"the credential is valid":                    {[]Candidate{away, undecided}, &away.Server, true, "", away.Server},
 		"this process waited at the other one":       {[]Candidate{away, undecided}, &away.Server, true, undecided.Server.Server, away.Server},

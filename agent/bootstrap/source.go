@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 )
 
 // Source is the place of a bootstrap kubeconfig: a file, or a Secret in the agent's namespace.
@@ -39,7 +40,7 @@ type Target struct {
 	// Kubeconfig is self-contained; nil means that there is none, and only a stored credential leads to the hub.
 	Kubeconfig []byte
 	// Server is the hub.
-	Server csr.HubServer
+	Server issue.HubServer
 }
 
 // Candidate is what a Source contained at one moment.
@@ -102,13 +103,13 @@ func (s Source) readSecret(ctx context.Context, r client.Reader) ([]byte, error)
 }
 
 // parse returns the hub of a kubeconfig. The error names the source.
-func (s Source) parse(kubeconfig []byte) (csr.HubServer, error) {
-	server, err := csr.ParseHubServer(kubeconfig)
+func (s Source) parse(kubeconfig []byte) (issue.HubServer, error) {
+	server, err := issue.ParseHubServer(kubeconfig)
 	if err == nil {
 		_, err = Parse(kubeconfig)
 	}
 	if err != nil {
-		return csr.HubServer{}, fmt.Errorf("bootstrap kubeconfig %s: %w", s, err)
+		return issue.HubServer{}, fmt.Errorf("bootstrap kubeconfig %s: %w", s, err)
 	}
 	return server, nil
 }
@@ -148,7 +149,7 @@ func Same(a, b []Candidate) bool { return slices.EqualFunc(a, b, Candidate.same)
 // Moved returns why the agent cannot stay a member of the hub server, given what the sources contain now; empty when it
 // can. Another credential in a bootstrap kubeconfig is no reason. Nor is a source that is missing or broken: it does
 // not prove that the hub is another one.
-func Moved(server csr.HubServer, now []Candidate) string {
+func Moved(server issue.HubServer, now []Candidate) string {
 	var other []string
 	for _, one := range now {
 		switch {

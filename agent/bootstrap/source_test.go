@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 )
 
 // kubeconfig names its CA and its token by files beside it.
@@ -108,25 +109,25 @@ func (unreadable) Get(context.Context, client.ObjectKey, client.Object, ...clien
 
 // Shows: registration/bootstrap-change-noticed
 func TestABootstrapKubeconfigThatLeadsElsewhereEndsServing(t *testing.T) {
-	hub := csr.HubServer{Cluster: "hub", Server: "https://hub", CAData: []byte("ca")}
-	with := func(change func(h *csr.HubServer)) Candidate {
+	hub := issue.HubServer{Cluster: "hub", Server: "https://hub", CAData: []byte("ca")}
+	with := func(change func(h *issue.HubServer)) Candidate {
 		h := hub
 		change(&h)
 		return Candidate{Target: Target{Server: h}}
 	}
-	same := with(func(*csr.HubServer) {})
+	same := with(func(*issue.HubServer) {})
 	missing := Candidate{Problem: errMissing}
 	broken := Candidate{Problem: os.ErrPermission}
-	moved := with(func(h *csr.HubServer) { h.Server = "https://new" })
+	moved := with(func(h *issue.HubServer) { h.Server = "https://new" })
 	tests := map[string]struct {
 		now  []Candidate
 		ends bool
 	}{
 		"the same hub goes on, with whatever credential": {[]Candidate{same}, false},
 		"another server ends":                            {[]Candidate{moved}, true},
-		"another proxy ends":                             {[]Candidate{with(func(h *csr.HubServer) { h.ProxyURL = "http://p" })}, true},
-		"another CA ends":                                {[]Candidate{with(func(h *csr.HubServer) { h.CAData = []byte("x") })}, true},
-		"another cluster entry ends":                     {[]Candidate{with(func(h *csr.HubServer) { h.Cluster = "x" })}, true},
+		"another proxy ends":                             {[]Candidate{with(func(h *issue.HubServer) { h.ProxyURL = "http://p" })}, true},
+		"another CA ends":                                {[]Candidate{with(func(h *issue.HubServer) { h.CAData = []byte("x") })}, true},
+		"another cluster entry ends":                     {[]Candidate{with(func(h *issue.HubServer) { h.Cluster = "x" })}, true},
 		"one that is gone goes on":                       {[]Candidate{missing}, false},
 		"one that cannot be read goes on":                {[]Candidate{broken}, false},
 		"one of several that leads there is enough":      {[]Candidate{moved, same}, false},

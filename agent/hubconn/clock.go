@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/roundtrip"
 )
 
@@ -58,8 +58,8 @@ func (c *Clock) Since(at time.Time) time.Duration { return c.Now().Sub(at) }
 // Query asks the hub for the time if the stored certificate looks expired and the time at the hub is unknown: the local
 // clock may be wrong, and without a bootstrap kubeconfig there is no other way to join. wrap, unless nil, is put around
 // the transport. A hub that does not respond changes nothing.
-func (c *Clock) Query(ctx context.Context, server csr.HubServer, pair csr.Pair, wrap transport.WrapperFunc) {
-	if c.IsKnown() || !csr.IsExpired(pair, c.local.Now()) {
+func (c *Clock) Query(ctx context.Context, server issue.HubServer, pair issue.Pair, wrap transport.WrapperFunc) {
+	if c.IsKnown() || !issue.IsExpired(pair, c.local.Now()) {
 		return
 	}
 	logger := log.FromContext(ctx).WithValues("hub", server.Server)

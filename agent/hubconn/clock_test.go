@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 )
 
 func TestMeasureAhead(t *testing.T) {
@@ -65,12 +65,12 @@ func TestAStoredCertificateThatLooksExpiredIsJudgedByTheTimeOfTheHub(t *testing.
 	}))
 	defer server.Close()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	hub := csr.HubServer{Cluster: "hub", Server: server.URL, CAData: ca}
+	hub := issue.HubServer{Cluster: "hub", Server: server.URL, CAData: ca}
 	pair := pairFor(t, "stored")
 	fast := fastClock{by: 24 * 365 * time.Hour}
 	a := NewClock(fast)
 
-	a.Query(t.Context(), hub, csr.Pair{}, nil)
+	a.Query(t.Context(), hub, issue.Pair{}, nil)
 	assert.Zero(t, asked, "there is no certificate")
 	a.Query(t.Context(), hub, pair, nil)
 	a.Query(t.Context(), hub, pair, nil)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/transport"
 	"k8s.io/client-go/util/connrotation"
 
-	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -39,7 +39,7 @@ type Observers struct {
 }
 
 // Connect prepares connections to a hub with a client certificate. It sends nothing.
-func Connect(server csr.HubServer, pair csr.Pair, observers Observers) (*Connection, error) {
+func Connect(server issue.HubServer, pair issue.Pair, observers Observers) (*Connection, error) {
 	c := &Connection{
 		observers: observers,
 		dialer:    connrotation.NewDialer((&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext),
@@ -76,7 +76,7 @@ func Connect(server csr.HubServer, pair csr.Pair, observers Observers) (*Connect
 }
 
 // use sets the certificate of all connections that are made from now on.
-func (c *Connection) use(pair csr.Pair) error {
+func (c *Connection) use(pair issue.Pair) error {
 	certificate, err := tls.X509KeyPair(pair.Certificate, pair.Key)
 	if err != nil {
 		return fmt.Errorf("reading the certificate for the hub: %w", err)
@@ -87,7 +87,7 @@ func (c *Connection) use(pair csr.Pair) error {
 
 // Rotate replaces the certificate at once: it closes the connections that exist, and watches reconnect by themselves.
 // If the certificate cannot be used, it changes nothing.
-func (c *Connection) Rotate(pair csr.Pair) error {
+func (c *Connection) Rotate(pair issue.Pair) error {
 	if err := c.use(pair); err != nil {
 		return err
 	}

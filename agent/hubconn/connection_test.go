@@ -20,11 +20,11 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
-	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 )
 
 // pairFor returns a self-signed client certificate with its key.
-func pairFor(t *testing.T, name string) csr.Pair {
+func pairFor(t *testing.T, name string) issue.Pair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -36,14 +36,14 @@ func pairFor(t *testing.T, name string) csr.Pair {
 	require.NoError(t, err)
 	keyDER, err := x509.MarshalECPrivateKey(key)
 	require.NoError(t, err)
-	return csr.Pair{
+	return issue.Pair{
 		Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		Key:         pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),
 	}
 }
 
 // startHub starts a hub that answers each request with the name in the certificate of the client.
-func startHub(t *testing.T) (*httptest.Server, csr.HubServer) {
+func startHub(t *testing.T) (*httptest.Server, issue.HubServer) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.TLS.PeerCertificates[0].Subject.CommonName+" over "+r.Proto)
@@ -53,7 +53,7 @@ func startHub(t *testing.T) (*httptest.Server, csr.HubServer) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	return server, csr.HubServer{Cluster: "hub", Server: server.URL, CAData: ca}
+	return server, issue.HubServer{Cluster: "hub", Server: server.URL, CAData: ca}
 }
 
 func TestANewCertificateIsUsedWithoutARestart(t *testing.T) {
@@ -79,6 +79,6 @@ func TestANewCertificateIsUsedWithoutARestart(t *testing.T) {
 	require.NoError(t, connection.Rotate(pairFor(t, "new")))
 	require.Eventually(t, func() bool { return ask() == "new over HTTP/2.0" }, 5*time.Second, 10*time.Millisecond)
 
-	require.Error(t, connection.Rotate(csr.Pair{Certificate: []byte("garbage")}))
+	require.Error(t, connection.Rotate(issue.Pair{Certificate: []byte("garbage")}))
 	assert.Equal(t, "new over HTTP/2.0", ask(), "what cannot be used does not replace what can")
 }

@@ -13,7 +13,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -21,7 +21,7 @@ import (
 const annotationPrefix = "agent.open-cluster-management.io"
 
 // act executes the plan and reports the credential that is valid afterwards.
-func (r *Reconciler) act(ctx context.Context, p *pass, plan plan, answer csr.Answer) error {
+func (r *Reconciler) act(ctx context.Context, p *pass, plan plan, answer issue.Answer) error {
 	var err error
 	switch plan.step {
 	case stepNone:
@@ -39,7 +39,7 @@ func (r *Reconciler) act(ctx context.Context, p *pass, plan plan, answer csr.Ans
 	case stepReport:
 	}
 	if r.OnCredential != nil {
-		verdict := csr.JudgePair(plan.pair, r.request(), p.facts.Now)
+		verdict := issue.JudgePair(plan.pair, r.request(), p.facts.Now)
 		r.OnCredential(credentialOf(p.facts, plan.pair, verdict))
 	}
 	return err

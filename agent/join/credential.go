@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 )
 
 // Reason is the state of a stored credential.
@@ -38,13 +39,13 @@ const (
 // Facts are the inputs of Judge.
 type Facts struct {
 	// Server is the hub of the bootstrap kubeconfig.
-	Server csr.HubServer
+	Server issue.HubServer
 	// Identity is the identity of the agent.
 	Identity csr.Identity
 	// Data is the content of the credential Secret; nil when there is none.
 	Data map[string][]byte
 	// Pair is the certificate in that Secret with its key.
-	Pair csr.Pair
+	Pair issue.Pair
 	// Refused is a certificate, PEM, that the hub answers 401 to; nil when there is none.
 	Refused []byte
 	// Now is the present time by the clock of the hub.
@@ -58,7 +59,7 @@ func (f Facts) refused() bool {
 
 // take sets the facts of the credential Secret; nil means that there is none.
 func (f *Facts) take(secret *corev1.Secret) {
-	f.Data, f.Pair = nil, csr.PairOf(secret)
+	f.Data, f.Pair = nil, issue.PairOf(secret)
 	if secret != nil {
 		f.Data = secret.Data
 	}
@@ -71,7 +72,7 @@ type Verdict struct {
 	// Message explains the state to a person.
 	Message string
 	// Certificate is the verdict on the certificate alone.
-	Certificate csr.PairVerdict
+	Certificate issue.PairVerdict
 }
 
 // Valid reports whether the credential may be used as it is.
@@ -84,7 +85,7 @@ func Judge(f Facts) Verdict {
 	if f.Data == nil {
 		return Verdict{Reason: ReasonSecretMissing, Message: "there is no credential for the hub yet"}
 	}
-	v := Verdict{Certificate: csr.JudgePair(
+	v := Verdict{Certificate: issue.JudgePair(
 		f.Pair, csr.ForCluster(f.Identity.Cluster, f.Identity.Agent), f.Now)}
 	if have, changed := hubChanged(f.Server, f.Data); changed {
 		v.Reason = ReasonHubChanged
@@ -109,8 +110,8 @@ func Judge(f Facts) Verdict {
 }
 
 // hubChanged reports whether the stored kubeconfig is for another hub. One that cannot be parsed does not count.
-func hubChanged(server csr.HubServer, data map[string][]byte) (csr.HubServer, bool) {
-	have, err := csr.ParseHubServer(data[csr.KeyKubeconfig])
+func hubChanged(server issue.HubServer, data map[string][]byte) (issue.HubServer, bool) {
+	have, err := issue.ParseHubServer(data[csr.KeyKubeconfig])
 	return have, err == nil && !have.SameHub(server)
 }
 
@@ -133,9 +134,9 @@ type Credential struct {
 	// Identity is the owner of the credential.
 	Identity csr.Identity
 	// Server is the hub it is for.
-	Server csr.HubServer
+	Server issue.HubServer
 	// Pair is the certificate with its key.
-	Pair csr.Pair
+	Pair issue.Pair
 	// NotAfter is the time at which it expires, RotateAt the time at which the Reconciler replaces it.
 	NotAfter, RotateAt time.Time
 }
@@ -200,13 +201,13 @@ func Prepare(
 	return credentialOf(facts, facts.Pair, verdict.Certificate), verdict, nil
 }
 
-func credentialOf(f Facts, pair csr.Pair, v csr.PairVerdict) Credential {
+func credentialOf(f Facts, pair issue.Pair, v issue.PairVerdict) Credential {
 	return Credential{Identity: f.Identity, Server: f.Server, Pair: pair, NotAfter: v.NotAfter, RotateAt: v.RotateAt}
 }
 
 // store writes the pair, the names and the kubeconfig to the credential Secret. Unknown keys stay.
 func store(
-	ctx context.Context, c client.Client, key types.NamespacedName, seen *corev1.Secret, f Facts, pair csr.Pair,
+	ctx context.Context, c client.Client, key types.NamespacedName, seen *corev1.Secret, f Facts, pair issue.Pair,
 ) error {
 	kubeconfig, err := f.Server.Kubeconfig()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -106,7 +106,7 @@ func TestPrepareRewritesWithoutANewCertificate(t *testing.T) {
 	require.NoError(t, c.Get(t.Context(), keyOf(secret), &after))
 	assert.True(t, moved.Describes(after.Data["kubeconfig"]))
 	assert.Equal(t, []byte("stays"), after.Data["other"])
-	assert.Equal(t, good, csr.PairOf(&after))
+	assert.Equal(t, good, issue.PairOf(&after))
 
 	again, verdict, err := Prepare(t.Context(), c, keyOf(secret), Facts{Server: moved, Identity: identity, Now: noon})
 	require.NoError(t, err)
@@ -150,7 +150,7 @@ func TestANewCertificateLeavesTheKubeconfigBytesAlone(t *testing.T) {
 	var after corev1.Secret
 	require.NoError(t, c.Get(t.Context(), keyOf(secret), &after))
 	assert.Equal(t, secret.Data["kubeconfig"], after.Data["kubeconfig"])
-	assert.Equal(t, second, csr.PairOf(&after))
+	assert.Equal(t, second, issue.PairOf(&after))
 }
 
 func TestDecide(t *testing.T) {
@@ -163,12 +163,12 @@ func TestDecide(t *testing.T) {
 	moved.Server.Server = "https://new"
 	refused := valid
 	refused.Refused = good.Certificate
-	take := csr.Plan{Step: csr.StepTake, Pair: fresh}
-	wait := csr.Plan{Step: csr.StepWait}
+	take := issue.Plan{Step: issue.StepTake, Pair: fresh}
+	wait := issue.Plan{Step: issue.StepWait}
 	tests := map[string]struct {
 		facts  Facts
 		ready  bool
-		answer csr.Plan
+		answer issue.Plan
 		want   plan
 	}{
 		"a new certificate is stored":                        {valid, true, take, plan{stepStore, fresh}},
@@ -180,7 +180,7 @@ func TestDecide(t *testing.T) {
 		"while there is none, nothing is done":               {Facts{Server: server, Identity: identity}, true, wait, plan{step: stepNone}},
 		"a credential that the hub refuses is left as it is": {refused, true, wait, plan{step: stepNone}},
 		"and replaced when its successor is there":           {refused, true, take, plan{stepStore, fresh}},
-		"an answer that failed changes nothing that works":   {valid, true, csr.Plan{}, plan{stepReport, good}},
+		"an answer that failed changes nothing that works":   {valid, true, issue.Plan{}, plan{stepReport, good}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -190,11 +190,11 @@ func TestDecide(t *testing.T) {
 }
 
 func TestConclude(t *testing.T) {
-	rotated := csr.Rotated(csr.PairVerdict{NotBefore: noon, NotAfter: noon})
+	rotated := issue.Rotated(issue.PairVerdict{NotBefore: noon, NotAfter: noon})
 	conflict := apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("moved"))
-	assert.Equal(t, rotated, conclude(csr.Plan{Condition: rotated}, nil))
-	assert.Nil(t, conclude(csr.Plan{Condition: rotated}, conflict), "a lost race is nothing to tell")
-	told := conclude(csr.Plan{Condition: rotated}, errors.New("disk full"))
+	assert.Equal(t, rotated, conclude(issue.Plan{Condition: rotated}, nil))
+	assert.Nil(t, conclude(issue.Plan{Condition: rotated}, conflict), "a lost race is nothing to tell")
+	told := conclude(issue.Plan{Condition: rotated}, errors.New("disk full"))
 	assert.Equal(t, metav1.ConditionFalse, told.Status, "a certificate that is not stored is not rotated")
 	assert.Contains(t, told.Message, "disk full")
 }
@@ -225,15 +225,15 @@ func TestProgressSaysWhoseTurnItIs(t *testing.T) {
 	refusal := &metav1.Condition{Status: metav1.ConditionFalse, Message: "csr was denied"}
 	conflict := apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("moved"))
 	tests := map[string]struct {
-		plan     csr.Plan
+		plan     issue.Plan
 		failures []error
 		want     string
 	}{
-		"a person's":                  {csr.Plan{Step: csr.StepWait}, nil, "waiting until the hub approves the certificate request of cluster c1"},
-		"a failure comes first":       {csr.Plan{Condition: refusal}, []error{nil, errors.New("a"), errors.New("b")}, "a; b"},
-		"a lost race is no failure":   {csr.Plan{Condition: refusal}, []error{conflict}, "csr was denied"},
-		"a refusal is told":           {csr.Plan{Step: csr.StepWait, Condition: refusal}, nil, "csr was denied"},
-		"the certificate has arrived": {csr.Plan{Step: csr.StepTake}, nil, "the hub issued the certificate of cluster c1"},
+		"a person's":                  {issue.Plan{Step: issue.StepWait}, nil, "waiting until the hub approves the certificate request of cluster c1"},
+		"a failure comes first":       {issue.Plan{Condition: refusal}, []error{nil, errors.New("a"), errors.New("b")}, "a; b"},
+		"a lost race is no failure":   {issue.Plan{Condition: refusal}, []error{conflict}, "csr was denied"},
+		"a refusal is told":           {issue.Plan{Step: issue.StepWait, Condition: refusal}, nil, "csr was denied"},
+		"the certificate has arrived": {issue.Plan{Step: issue.StepTake}, nil, "the hub issued the certificate of cluster c1"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

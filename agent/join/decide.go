@@ -1,6 +1,6 @@
 package join
 
-import "github.com/spokelet/spokelet/csr"
+import "github.com/spokelet/spokelet/csr/issue"
 
 // step is an action on the credential Secret.
 type step string
@@ -22,13 +22,13 @@ const (
 // plan is the action on the credential Secret, and the pair in it afterwards.
 type plan struct {
 	step step
-	pair csr.Pair
+	pair issue.Pair
 }
 
 // decide returns the action on the credential Secret. ready is set when the ManagedCluster exists, and always while
 // serving. A stored credential ends the joining phase for good, so none is stored before the ManagedCluster exists.
-func decide(f Facts, ready bool, answer csr.Plan) plan {
-	if answer.Step == csr.StepTake {
+func decide(f Facts, ready bool, answer issue.Plan) plan {
+	if answer.Step == issue.StepTake {
 		if !ready {
 			return plan{step: stepDefer, pair: answer.Pair}
 		}

@@ -13,16 +13,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 )
 
 var (
 	noon     = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	identity = csr.Identity{Cluster: "c1", Agent: "a1"}
-	server   = csr.HubServer{Cluster: "hub", Server: "https://hub:6443", CAData: []byte("ca")}
+	server   = issue.HubServer{Cluster: "hub", Server: "https://hub:6443", CAData: []byte("ca")}
 )
 
 // pairFor returns a certificate for the agent that is valid until an instant, with its key.
-func pairFor(t *testing.T, id csr.Identity, until time.Time) csr.Pair {
+func pairFor(t *testing.T, id csr.Identity, until time.Time) issue.Pair {
 	t.Helper()
 	key, err := csr.NewKey()
 	require.NoError(t, err)
@@ -37,11 +38,11 @@ func pairFor(t *testing.T, id csr.Identity, until time.Time) csr.Pair {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, request.PublicKey, authority)
 	require.NoError(t, err)
-	return csr.Pair{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), Key: key}
+	return issue.Pair{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), Key: key}
 }
 
 // dataOf is the content of a credential Secret as the Reconciler writes it.
-func dataOf(t *testing.T, s csr.HubServer, id csr.Identity, pair csr.Pair) map[string][]byte {
+func dataOf(t *testing.T, s issue.HubServer, id csr.Identity, pair issue.Pair) map[string][]byte {
 	t.Helper()
 	kubeconfig, err := s.Kubeconfig()
 	require.NoError(t, err)
@@ -52,7 +53,7 @@ func dataOf(t *testing.T, s csr.HubServer, id csr.Identity, pair csr.Pair) map[s
 }
 
 // factsOf is what is known at noon of a credential Secret as the Reconciler writes it.
-func factsOf(t *testing.T, s csr.HubServer, id csr.Identity, pair csr.Pair) Facts {
+func factsOf(t *testing.T, s issue.HubServer, id csr.Identity, pair issue.Pair) Facts {
 	t.Helper()
 	return Facts{Server: s, Identity: id, Data: dataOf(t, s, id, pair), Pair: pair, Now: noon}
 }

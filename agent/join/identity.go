@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 )
 
 const (
@@ -77,13 +77,13 @@ func Identify(
 ) (csr.Identity, error) {
 	var found []*corev1.Secret
 	nobody := csr.ForCluster("", "")
-	pendingName, formerName := csr.PendingName(nobody, key.Name), csr.PendingName(nobody, "")
+	pendingName, formerName := issue.PendingName(nobody, key.Name), issue.PendingName(nobody, "")
 	for _, name := range []string{key.Name, pendingName, formerName} {
 		secret, err := readSecret(ctx, c, types.NamespacedName{Namespace: key.Namespace, Name: name})
 		if err != nil {
 			return csr.Identity{}, fmt.Errorf("looking for the names of a former agent: %w", err)
 		}
-		if name == formerName && name != pendingName && !csr.IsFormer(secret) {
+		if name == formerName && name != pendingName && !issue.IsFormer(secret) {
 			continue // the pending key of another agent in this namespace
 		}
 		found = append(found, secret)
@@ -96,7 +96,7 @@ func Identify(
 	if id.Cluster != random.Cluster && id.Agent != random.Agent {
 		return id, nil
 	}
-	if err := storeIdentity(ctx, c, key, pendingName, found[1], id); err != nil {
+	if err := storeIdentity(ctx, c, key, found[1], id); err != nil {
 		return csr.Identity{}, fmt.Errorf("storing the random names: %w", err)
 	}
 	return id, nil
@@ -104,16 +104,12 @@ func Identify(
 
 // storeIdentity writes the names to the Secret of the pending key.
 func storeIdentity(
-	ctx context.Context, c client.Client, key types.NamespacedName, name string, seen *corev1.Secret, id csr.Identity,
+	ctx context.Context, c client.Client, key types.NamespacedName, seen *corev1.Secret, id csr.Identity,
 ) error {
-	want := csr.ForCluster(id.Cluster, id.Agent)
 	data := map[string][]byte{csr.KeyClusterName: []byte(id.Cluster), csr.KeyAgentName: []byte(id.Agent)}
 	if seen == nil {
-		secret := &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name, Labels: csr.PendingLabels(want)},
-			Data:       data,
-		}
-		csr.MarkAgent(secret, key.Namespace, key.Name)
+		secret := issue.PendingSecret(csr.ForCluster(id.Cluster, id.Agent), key.Namespace, key.Name)
+		secret.Data = data
 		return c.Create(ctx, secret)
 	}
 	secret := seen.DeepCopy()

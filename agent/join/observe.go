@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 )
 
 // pass has the facts of one pass.
@@ -29,19 +29,19 @@ func (r *Reconciler) begin() *pass {
 }
 
 // task returns the task of the issuer.
-func (p *pass) task() csr.Task {
-	return csr.Task{Standing: csr.Standing{Now: p.facts.Now, Want: p.r.request()}, Load: p.load}
+func (p *pass) task() issue.Task {
+	return issue.Task{Now: p.facts.Now, Want: p.r.request(), Load: p.load}
 }
 
 // load reads the credential Secret and keeps it for the rest of the pass.
-func (p *pass) load(ctx context.Context, live bool) (csr.Pair, bool, error) {
+func (p *pass) load(ctx context.Context, live bool) (issue.Pair, bool, error) {
 	reader := client.Reader(p.r.Agent.GetClient())
 	if live {
 		reader = p.r.Agent.GetAPIReader()
 	}
 	secret, err := readSecret(ctx, reader, p.r.key())
 	if err != nil {
-		return csr.Pair{}, false, err
+		return issue.Pair{}, false, err
 	}
 	p.secret = secret
 	p.facts.take(secret)

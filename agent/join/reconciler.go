@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/internal/watch"
@@ -43,7 +44,7 @@ type Reconciler struct {
 	// Identity is the identity of the agent, from Identify.
 	Identity csr.Identity
 	// Server is the hub that the bootstrap kubeconfig leads to.
-	Server csr.HubServer
+	Server issue.HubServer
 	// ExpirationSeconds is the requested lifetime of the certificate; nil leaves it to the hub.
 	ExpirationSeconds *int32
 	// Joining is set when Hub uses the bootstrap credential: the ManagedCluster is created, no status is written.
@@ -87,8 +88,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	r.requests.Await(ctrl.Request{NamespacedName: r.key()}, answer.Awaited...)
 	plan := decide(pass.facts, ready, answer.Plan)
 	actErr := r.act(ctx, pass, plan, answer)
-	publishErr := r.publish(ctx, csr.WithClockNote(conclude(answer.Plan, actErr), pass.ahead), pass.facts.Now)
-	look := csr.LookAtClock(pass.ahead, pass.facts.Now, answer.Wake)
+	publishErr := r.publish(ctx, issue.WithClockNote(conclude(answer.Plan, actErr), pass.ahead), pass.facts.Now)
+	look := issue.LookAtClock(pass.ahead, pass.facts.Now, answer.Wake)
 	outcome := reconcile.DoneUntil(reconcile.Earliest(answer.Wake, look))
 	for _, err := range []error{clusterErr, askErr, actErr, publishErr} {
 		outcome = outcome.And(reconcile.RetryBy(ctx, err, deadline(answer)))
@@ -101,7 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 }
 
 // deadline returns the latest time of the next attempt while the certificate in use is about to expire; zero otherwise.
-func deadline(answer csr.Answer) time.Time {
+func deadline(answer issue.Answer) time.Time {
 	if answer.Urgent {
 		return answer.Wake
 	}
@@ -129,7 +130,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return nil
 	})
 	var err error
-	if r.requests, err = watch.NewNamed("agent.join", r.Hub, csr.RequestKind()); err != nil {
+	if r.requests, err = watch.NewNamed("agent.join", r.Hub, issue.RequestKind()); err != nil {
 		return fmt.Errorf("setting up agent.join: %w", err)
 	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("agent.join").WithOptions(reconcile.Options(1)).
@@ -149,7 +150,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // ownSecret reports whether a Secret is the credential or its pending key.
 func (r *Reconciler) ownSecret(o client.Object) bool {
-	own := []string{r.key().Name, csr.PendingName(r.request(), r.SecretName), csr.PendingName(r.request(), "")}
+	own := []string{r.key().Name, issue.PendingName(r.request(), r.SecretName), issue.PendingName(r.request(), "")}
 	return o.GetNamespace() == r.Namespace && slices.Contains(own, o.GetName())
 }
 
@@ -180,12 +181,12 @@ func (r *Reconciler) request() csr.Request {
 	return want
 }
 
-func (r *Reconciler) issuer() csr.Issuer {
+func (r *Reconciler) issuer() issue.Issuer {
 	user := csr.ClusterUser(r.Identity.Cluster, r.Identity.Agent)
 	if r.Joining {
 		user = ""
 	}
-	return csr.Issuer{
+	return issue.Issuer{
 		Hub: r.Hub.GetClient(), HubLive: r.Hub.GetAPIReader(), HubSeen: r.requests,
 		Agent: r.Agent.GetClient(), AgentLive: r.Agent.GetAPIReader(),
 		Namespace: r.Namespace, Secret: r.SecretName, HubName: r.Server.Name(), User: user,
@@ -193,13 +194,13 @@ func (r *Reconciler) issuer() csr.Issuer {
 }
 
 // logStep logs a change, one line for each.
-func (r *Reconciler) logStep(ctx context.Context, plan csr.Plan) {
+func (r *Reconciler) logStep(ctx context.Context, plan issue.Plan) {
 	logger := log.FromContext(ctx).WithValues("cluster", r.Identity.Cluster)
 	switch plan.Step {
-	case csr.StepStart:
+	case issue.StepStart:
 		logger.Info("asked the hub for a certificate")
-	case csr.StepTake:
+	case issue.StepTake:
 		logger.Info("received a certificate from the hub", "rotateAt", plan.Wake)
-	case csr.StepNone, csr.StepForget, csr.StepReserve, csr.StepCreate, csr.StepRecord, csr.StepWait:
+	case issue.StepNone, issue.StepForget, issue.StepReserve, issue.StepCreate, issue.StepRecord, issue.StepWait:
 	}
 }

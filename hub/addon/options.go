@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	workv1 "open-cluster-management.io/api/work/v1"
 
-	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -159,5 +159,5 @@ func (s CustomSigner) check(earlier []CustomSigner) error {
 	if s.Lifetime < 0 {
 		return errors.New("the Lifetime must not be negative")
 	}
-	return csr.CheckCustomSigner(s.SignerName)
+	return approve.CheckCustomSigner(s.SignerName)
 }

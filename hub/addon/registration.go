@@ -12,6 +12,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 )
 
 // Kinds of roles on the hub.
@@ -122,7 +123,7 @@ func (a *author) registrations(request Request) ([]addonv1beta1.RegistrationConf
 		if signer.Subject != nil {
 			subject = signer.Subject(request)
 		}
-		if err := csr.CheckCustomSubject(request.Cluster.Name, a.Name, subject); err != nil {
+		if err := approve.CheckCustomSubject(request.Cluster.Name, a.Name, subject); err != nil {
 			return nil, nil, &InvalidError{Message: fmt.Sprintf("the subject for signer %s: %v", signer.SignerName, err)}
 		}
 		all = append(all, addonv1beta1.RegistrationConfig{

@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
+	"github.com/spokelet/spokelet/csr/sign"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -97,19 +99,19 @@ func (r *Reconciler) stillThere(ctx context.Context, judged *addonv1beta1.Manage
 
 // review creates an access review for the renewal and approves the request if it is allowed.
 func (r *Reconciler) review(ctx context.Context, f facts, p plan) result {
-	review := &authorizationv1.SubjectAccessReview{Spec: csrs.RenewalReview(f.csr)}
+	review := &authorizationv1.SubjectAccessReview{Spec: approve.RenewalReview(f.csr)}
 	if err := r.Client.Create(ctx, review); err != nil {
 		return result{verdict: p.verdict, err: fmt.Errorf("reviewing the access of %s: %w", f.csr.Spec.Username, err)}
 	}
 	verdict := p.verdict.Reviewed(review.Status.Allowed && !review.Status.Denied)
-	if verdict.Decision != csrs.DecisionApprove {
+	if verdict.Decision != approve.DecisionApprove {
 		return result{verdict: verdict}
 	}
 	return result{verdict: verdict, err: r.approve(ctx, f, verdict)}
 }
 
 // approve adds the condition Approved to the request that was judged; the API server refuses the update of any other.
-func (r *Reconciler) approve(ctx context.Context, f facts, v csrs.Verdict) error {
+func (r *Reconciler) approve(ctx context.Context, f facts, v approve.Verdict) error {
 	csr := f.csr.DeepCopy()
 	now := metav1.NewTime(f.now)
 	csrs.RemoveComment(csr, csrs.ConditionApprovedByHub)
@@ -132,14 +134,14 @@ func (r *Reconciler) sign(ctx context.Context, f facts, p plan) error {
 	if err := r.Secrets.Get(ctx, p.ca, &secret); err != nil {
 		return &stepError{partReadingCA, err}
 	}
-	if err := csrs.CheckServes(&secret, p.use); err != nil {
+	if err := sign.CheckServes(&secret, p.use); err != nil {
 		return &stepError{partAskingCA, err}
 	}
-	authority, err := csrs.ReadAuthority(&secret)
+	authority, err := sign.ReadAuthority(&secret)
 	if err != nil {
 		return &stepError{partUsingCA, err}
 	}
-	certificate, err := authority.Sign(csrs.Issuance{
+	certificate, err := authority.Sign(sign.Issuance{
 		CSR: f.csr, Expected: p.verdict.Expected, Lifetime: f.addon.ca.Lifetime, Limit: f.maxLifetime,
 		Now: f.now, Random: r.Random,
 	})

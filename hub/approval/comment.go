@@ -9,13 +9,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // comment adds the note to the status of the request as a condition, unless it exists. Without the right to do so, the
 // Event alone must do.
 func (r *Reconciler) comment(ctx context.Context, f facts, n *note) reconcile.Outcome {
-	if n == nil || !concernsRequester(f.csr) || csrs.TooLarge(f.csr) || !r.backlog.mayReport(f.csr) {
+	if n == nil || !concernsRequester(f.csr) || approve.TooLarge(f.csr) || !r.backlog.mayReport(f.csr) {
 		return reconcile.Done()
 	}
 	comment := commentOf(f, n)
@@ -40,14 +41,14 @@ func (r *Reconciler) comment(ctx context.Context, f facts, n *note) reconcile.Ou
 
 // vouch writes on a request of an add-on that another program approves whether the identity in it is that of the
 // add-on.
-func (r *Reconciler) vouch(ctx context.Context, f facts, v csrs.Verdict) error {
+func (r *Reconciler) vouch(ctx context.Context, f facts, v approve.Verdict) error {
 	if !r.backlog.mayReport(f.csr) {
 		return nil
 	}
 	csr := f.csr.DeepCopy()
 	v.Vouch(csr, f.now)
 	err := client.IgnoreNotFound(r.Client.SubResource("approval").Update(ctx, csr))
-	if apierrors.IsForbidden(err) && v.Decision != csrs.DecisionApprove {
+	if apierrors.IsForbidden(err) && v.Decision != approve.DecisionApprove {
 		return nil // The policies refuse a word about a request that the agent of its cluster did not make.
 	}
 	if err != nil {

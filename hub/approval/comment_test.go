@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 )
 
 func TestOnlyWhoCanBeTheAgentIsCommentedTo(t *testing.T) {
@@ -55,14 +56,14 @@ func TestACommentFollowsTheNoteAndGoesWithTheApproval(t *testing.T) {
 	pass()
 	comment, found := csrs.CommentOn(read(), csrs.ConditionApprovedByHub)
 	require.True(t, found)
-	assert.Equal(t, csrs.ReasonAwaitingApproval, comment.Reason)
+	assert.Equal(t, approve.ReasonAwaitingApproval, comment.Reason)
 	assert.Contains(t, comment.Message, "Waiting for a person")
 	pass()
 	assert.Equal(t, 1, w.sent["update approval"], "once")
 
 	f, err := r.observe(t.Context(), csr.Name)
 	require.NoError(t, err)
-	for _, reason := range []string{"Other", csrs.ReasonAwaitingApproval, "Other"} {
+	for _, reason := range []string{"Other", approve.ReasonAwaitingApproval, "Other"} {
 		f.csr = read()
 		require.NoError(t, r.comment(t.Context(), f, &note{reason: reason, message: "m"}).Err())
 		comment, _ = csrs.CommentOn(read(), csrs.ConditionApprovedByHub)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -120,7 +121,7 @@ func TestEventsAboutTheRequestsOfOneRequesterAreBounded(t *testing.T) {
 	judge(later)
 	assert.Equal(t, maxReported+2, sent.sent["create event"], "there is room for one more when one is gone")
 	var counted dto.Metric
-	require.NoError(t, r.counters.refused.WithLabelValues(kindCluster, csrs.ReasonRequesterNotTrusted).Write(&counted))
+	require.NoError(t, r.counters.refused.WithLabelValues(kindCluster, approve.ReasonRequesterNotTrusted).Write(&counted))
 	assert.InDelta(t, flood+1, counted.GetCounter().GetValue(), 0, "each is counted once, told or not")
 }
 

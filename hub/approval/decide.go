@@ -11,6 +11,8 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
+	"github.com/spokelet/spokelet/csr/sign"
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/hubprocess"
@@ -18,7 +20,7 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// Reasons besides those of the verdicts of package csr.
+// Reasons besides those of the verdicts of package csr/approve.
 const (
 	reasonClusterNotFound    = "ClusterNotFound"
 	reasonClusterNotAccepted = "ClusterNotAccepted"
@@ -57,11 +59,11 @@ func decide(f facts) plan {
 	if f.addon.objection != nil {
 		return decideObjection(f)
 	}
-	v := csrs.JudgeAddon(f.csr, f.addon.registrations)
-	if n := tooLong(f); n != nil && v.Decision == csrs.DecisionApprove {
+	v := approve.JudgeAddon(f.csr, f.addon.registrations)
+	if n := tooLong(f); n != nil && v.Decision == approve.DecisionApprove {
 		return plan{note: n}
 	}
-	if v.Decision == csrs.DecisionApprove && f.identity == IdentityAwaited && forHub(f.csr) {
+	if v.Decision == approve.DecisionApprove && f.identity == IdentityAwaited && forHub(f.csr) {
 		return decideVouched(f, v)
 	}
 	return decideVerdict(v)
@@ -70,20 +72,20 @@ func decide(f facts) plan {
 // decideVouching plans what the hub manager says about the identity in a request that the program of an author
 // approves. It says so once: neither the request nor the name of its requester ever changes.
 func decideVouching(f facts) plan {
-	_, _, found := csrs.Vouched(f.csr)
+	_, _, found := approve.Vouched(f.csr)
 	if f.identity != IdentityConfirmed || f.stage != stageOpen || !forHub(f.csr) || found ||
-		csrs.TooLarge(f.csr) || missing(f) != nil {
+		approve.TooLarge(f.csr) || missing(f) != nil {
 		return plan{}
 	}
-	if v := csrs.JudgeIdentity(f.csr); v.Decision != csrs.DecisionIgnore {
+	if v := approve.JudgeIdentity(f.csr); v.Decision != approve.DecisionIgnore {
 		return plan{step: stepVouch, verdict: v}
 	}
 	return plan{}
 }
 
 // decideVouched approves a good request only once the hub manager vouches for the identity in it.
-func decideVouched(f facts, v csrs.Verdict) plan {
-	own, message, found := csrs.Vouched(f.csr)
+func decideVouched(f facts, v approve.Verdict) plan {
+	own, message, found := approve.Vouched(f.csr)
 	patience := f.csr.CreationTimestamp.Add(vouchTimeout)
 	switch {
 	case own:
@@ -95,7 +97,7 @@ func decideVouched(f facts, v csrs.Verdict) plan {
 		return plan{outcome: reconcile.Waiting(patience)}
 	}
 	return plan{note: &note{true, reasonNotVouched, "Not approved: the hub manager has not confirmed the identity in " +
-		"the request yet, with condition " + string(csrs.ConditionIdentityOwn) + ". See that it runs, in this version; " +
+		"the request yet, with condition " + string(approve.ConditionIdentityOwn) + ". See that it runs, in this version; " +
 		"on a hub of Open Cluster Management, run the program of the add-on with --trust-as-ocm."}}
 }
 
@@ -114,9 +116,9 @@ func tooLong(f facts) *note {
 		return nil
 	}
 	most := int64(f.maxLifetime / time.Second)
-	return &note{true, csrs.ReasonLifetimeTooLong, fmt.Sprintf("Not approved: spec.expirationSeconds is %s, and this hub "+
-		"approves certificates of add-ons for at most %d seconds (--max-addon-certificate-lifetime). Let the agent of the "+
-		"cluster ask for that or less (--client-cert-expiration-seconds)", asked, most)}
+	return &note{true, approve.ReasonLifetimeTooLong, fmt.Sprintf("Not approved: spec.expirationSeconds is %s, and this "+
+		"hub approves certificates of add-ons for at most %d seconds (--max-addon-certificate-lifetime). Let the agent of "+
+		"the cluster ask for that or less (--client-cert-expiration-seconds)", asked, most)}
 }
 
 // decideObjection handles a good request that the author of the add-on does not let the hub approve. It is judged again
@@ -158,8 +160,8 @@ func decideUnknown(f facts) plan {
 // decideCluster judges an open request of a cluster. Nobody renews the credential of one that the hub does not accept.
 // The cache may miss that it did not for a while, so the request is judged again later.
 func decideCluster(f facts) plan {
-	v := csrs.JudgeCluster(f.csr, f.trust, csrs.HasJoined(f.cluster))
-	if v.Decision != csrs.DecisionReview || isAccepted(f.cluster) {
+	v := approve.JudgeCluster(f.csr, f.trust, approve.HasJoined(f.cluster))
+	if v.Decision != approve.DecisionReview || isAccepted(f.cluster) {
 		return decideVerdict(v)
 	}
 	p := decideVerdict(v.Reviewed(false))
@@ -171,15 +173,15 @@ func decideCluster(f facts) plan {
 }
 
 // decideVerdict turns a verdict on an open request into a plan.
-func decideVerdict(v csrs.Verdict) plan {
+func decideVerdict(v approve.Verdict) plan {
 	switch v.Decision {
-	case csrs.DecisionApprove:
+	case approve.DecisionApprove:
 		return plan{step: stepApprove, verdict: v}
-	case csrs.DecisionReview:
+	case approve.DecisionReview:
 		return plan{step: stepReview, verdict: v}
-	case csrs.DecisionRefuse:
+	case approve.DecisionRefuse:
 		return plan{note: noteOf(v)}
-	case csrs.DecisionIgnore:
+	case approve.DecisionIgnore:
 	}
 	return plan{}
 }
@@ -189,14 +191,14 @@ func decideSigning(f facts) plan {
 	if !f.addon.signs {
 		return plan{}
 	}
-	v := csrs.JudgeAddonContent(f.csr, f.addon.registrations)
-	if v.Decision != csrs.DecisionApprove {
+	v := approve.JudgeAddonContent(f.csr, f.addon.registrations)
+	if v.Decision != approve.DecisionApprove {
 		return plan{note: &note{true, reasonNotSigned,
 			"The request is approved, but its content is not what the add-on registers with. " + v.Message}}
 	}
 	ca := f.addon.ca.Secret
 	ca.Namespace = cmp.Or(ca.Namespace, f.home)
-	return plan{step: stepSign, verdict: v, ca: ca, use: csrs.Use{
+	return plan{step: stepSign, verdict: v, ca: ca, use: sign.Use{
 		Signer: v.Expected.Signer, Addon: f.addon.addon.Name, Home: f.home, Rivals: f.addon.ca.SharedWith,
 		Unmarked: f.unmarkedCAs,
 	}}
@@ -240,8 +242,8 @@ func noCluster(f facts, done string) *note {
 
 // noteOf turns a verdict into a note. Waiting for approval is the ordinary course of a first join, so it is not a
 // warning.
-func noteOf(v csrs.Verdict) *note {
-	return &note{warning: v.Reason != csrs.ReasonAwaitingApproval, reason: v.Reason, message: v.Message}
+func noteOf(v approve.Verdict) *note {
+	return &note{warning: v.Reason != approve.ReasonAwaitingApproval, reason: v.Reason, message: v.Message}
 }
 
 // commentOf turns a note into a condition that the requesting agent reads.
@@ -270,7 +272,7 @@ func expiry(f facts) time.Time {
 		return time.Time{}
 	}
 	_, commented := csrs.CommentOn(f.csr, csrs.ConditionApprovedByHub)
-	if _, _, judged := csrs.Vouched(f.csr); !commented && !judged {
+	if _, _, judged := approve.Vouched(f.csr); !commented && !judged {
 		return time.Time{}
 	}
 	return f.csr.CreationTimestamp.Add(openLife)

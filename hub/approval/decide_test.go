@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -160,7 +161,7 @@ func TestDecide(t *testing.T) {
 	clusterFacts := func(requester string) facts {
 		csr := requestFor(t, csrs.ForCluster("c1", "a"), requester)
 		accepted := &clusterv1.ManagedCluster{Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
-		return facts{now: now, csr: csr, stage: stageOf(csr), trust: csrs.Trust{Users: []string{bootstrap}}, cluster: accepted}
+		return facts{now: now, csr: csr, stage: stageOf(csr), trust: approve.Trust{Users: []string{bootstrap}}, cluster: accepted}
 	}
 	denied := func(f facts) facts {
 		f.cluster = &clusterv1.ManagedCluster{}
@@ -177,12 +178,12 @@ func TestDecide(t *testing.T) {
 		"a finished request needs nothing": {facts: facts{now: now}},
 		"an agent that renews is reviewed": {facts: clusterFacts(agent), step: stepReview},
 		"an agent that is denied renews nothing": {facts: denied(clusterFacts(agent)),
-			reason: csrs.ReasonRenewalNotAllowed, warning: true, class: reconcile.ClassWaiting},
+			reason: approve.ReasonRenewalNotAllowed, warning: true, class: reconcile.ClassWaiting},
 		"a trusted bootstrap user is approved":         {facts: clusterFacts(bootstrap), step: stepApprove},
 		"also before the cluster is accepted":          {facts: denied(clusterFacts(bootstrap)), step: stepApprove},
-		"somebody else waits for a person, no warning": {facts: clusterFacts("jane"), reason: csrs.ReasonAwaitingApproval},
+		"somebody else waits for a person, no warning": {facts: clusterFacts("jane"), reason: approve.ReasonAwaitingApproval},
 		"another agent is refused with a warning": {facts: clusterFacts(csrs.ClusterUser("c10", "a")),
-			reason: csrs.ReasonRequesterNotTrusted, warning: true},
+			reason: approve.ReasonRequesterNotTrusted, warning: true},
 		"an add-on of the agent's own cluster is approved": {facts: spoilt(nothing), step: stepApprove},
 		"what could not be read is tried again": {
 			facts: facts{now: now, csr: addonRequest(t, kube(), agent), stage: stageOpen, unknown: errors.New("down")},
@@ -212,10 +213,10 @@ func TestDecide(t *testing.T) {
 		"a missing add-on is told": {facts: spoilt(func(a *addonFacts) { a.addon = nil }),
 			reason: reasonAddonNotFound, warning: true},
 		"an add-on that registers nothing is told": {facts: spoilt(func(a *addonFacts) { a.registrations = nil }),
-			reason: csrs.ReasonSignerNotExpected, warning: true},
+			reason: approve.ReasonSignerNotExpected, warning: true},
 		"the agent of cluster10 gets nothing of cluster1": {
 			facts:  addonsFacts(addonRequest(t, kube(), csrs.ClusterUser("c10", "a"))),
-			reason: csrs.ReasonRequesterNotTrusted, warning: true},
+			reason: approve.ReasonRequesterNotTrusted, warning: true},
 		"an approved request of our signer is signed":   {facts: unsigned(nothing), step: stepSign},
 		"a signer without a CA here is somebody else's": {facts: unsigned(func(a *addonFacts) { a.signs = false })},
 		"an approved request with other content is not signed": {
@@ -261,15 +262,15 @@ func TestTheStatusThatAgentsWriteDecidesNothing(t *testing.T) {
 	p := decide(f)
 	assert.Equal(t, stepNone, p.step)
 	require.NotNil(t, p.note)
-	assert.Equal(t, csrs.ReasonSubjectNotExpected, p.note.reason)
+	assert.Equal(t, approve.ReasonSubjectNotExpected, p.note.reason)
 }
 
 func TestConclude(t *testing.T) {
 	agent := csrs.ClusterUser("c1", "a")
 	secrets := schema.GroupResource{Resource: "secrets"}
 	requests := schema.GroupResource{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests"}
-	yes := csrs.Verdict{Decision: csrs.DecisionApprove}
-	no := csrs.Verdict{Decision: csrs.DecisionReview}.Reviewed(false)
+	yes := approve.Verdict{Decision: approve.DecisionApprove}
+	no := approve.Verdict{Decision: approve.DecisionReview}.Reviewed(false)
 	ca := types.NamespacedName{Namespace: "ns", Name: "ca"}
 	wrap := func(at part, cause error) error { return &stepError{at, cause} }
 	for name, tc := range map[string]struct {
@@ -281,7 +282,7 @@ func TestConclude(t *testing.T) {
 		waiting time.Duration
 	}{
 		"approved is done": {step: stepApprove, done: result{verdict: yes}},
-		"a refused review waits": {step: stepReview, done: result{verdict: no}, reason: csrs.ReasonRenewalNotAllowed,
+		"a refused review waits": {step: stepReview, done: result{verdict: no}, reason: approve.ReasonRenewalNotAllowed,
 			says: "spec.hubAcceptsClient", class: reconcile.ClassWaiting, waiting: 5 * time.Second},
 		"a failed review is tried again": {step: stepReview, done: result{err: errors.New("down")},
 			class: reconcile.ClassRetry},
@@ -429,15 +430,15 @@ func TestAnAgentRenewsItsCredentialWhileItsHookRuns(t *testing.T) {
 // Shows: security/identity-awaited
 func TestTwoProgramsAgreeOnACredentialOfAnAddOn(t *testing.T) {
 	agent := csrs.ClusterUser("c1", "agent")
-	ofProgram := func(r addonv1beta1.RegistrationConfig, created time.Duration, confirmed *csrs.Decision) facts {
+	ofProgram := func(r addonv1beta1.RegistrationConfig, created time.Duration, confirmed *approve.Decision) facts {
 		f := addonsFacts(addonRequest(t, r, agent))
 		f.identity, f.csr.CreationTimestamp = IdentityAwaited, metav1.NewTime(now.Add(-created))
 		if confirmed != nil {
-			csrs.Verdict{Decision: *confirmed, Message: "said so"}.Vouch(f.csr, now)
+			approve.Verdict{Decision: *confirmed, Message: "said so"}.Vouch(f.csr, now)
 		}
 		return f
 	}
-	yes, no := csrs.DecisionApprove, csrs.DecisionRefuse
+	yes, no := approve.DecisionApprove, approve.DecisionRefuse
 	t.Run("the program waits for the hub manager, and says so after a while", func(t *testing.T) {
 		early, late := decide(ofProgram(kube(), time.Second, nil)), decide(ofProgram(kube(), time.Minute, nil))
 		assert.Equal(t, plan{outcome: reconcile.Waiting(now.Add(29 * time.Second))}, early)
@@ -468,13 +469,13 @@ func TestTwoProgramsAgreeOnACredentialOfAnAddOn(t *testing.T) {
 		"and says so of a bad one": {
 			kube(), func(f *facts) { f.csr.Spec.Username = csrs.ClusterUser("c2", "agent") }, stepVouch,
 		},
-		"but not again":                      {kube(), func(f *facts) { csrs.Verdict{}.Vouch(f.csr, now) }, stepNone},
+		"but not again":                      {kube(), func(f *facts) { approve.Verdict{}.Vouch(f.csr, now) }, stepNone},
 		"nor of a signer of its own":         {custom(), func(*facts) {}, stepNone},
 		"nor before the cluster is accepted": {kube(), func(f *facts) { f.addon.cluster.Spec.HubAcceptsClient = false }, stepNone},
 		"nor without the add-on":             {kube(), func(f *facts) { f.addon.addon = nil }, stepNone},
 		"nor as a program":                   {kube(), func(f *facts) { f.identity = IdentityAwaited }, stepNone},
 		"and removes one that is open for too long": {kube(), func(f *facts) {
-			csrs.Verdict{}.Vouch(f.csr, now)
+			approve.Verdict{}.Vouch(f.csr, now)
 			f.csr.CreationTimestamp = metav1.NewTime(now.Add(-25 * time.Hour))
 		}, stepExpire},
 	} {
@@ -506,7 +507,7 @@ func TestARequestForALongerCertificateThanTheHubAllowsIsNotApproved(t *testing.T
 			assert.Equal(t, tc.want, p.step)
 			if tc.want == stepNone {
 				require.NotNil(t, p.note)
-				assert.Equal(t, csrs.ReasonLifetimeTooLong, p.note.reason)
+				assert.Equal(t, approve.ReasonLifetimeTooLong, p.note.reason)
 				assert.Contains(t, p.note.message, "at most 3600 seconds")
 			}
 		})

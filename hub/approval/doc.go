@@ -2,18 +2,19 @@
 // of an add-on. It is the door of the hub: whoever gets through holds a credential, and no credential is ever revoked.
 //
 // The labels of a request say whose it claims to be; anybody may write them. So a request is never judged by what it
-// says, but by being exactly what the hub would have written itself (package csr):
+// says, but by being exactly what the hub would have written itself (package csr/approve):
 //
-//	request with the label of a cluster ─┬─ no label of an add-on: csr.JudgeCluster
+//	request with the label of a cluster ─┬─ no label of an add-on: approve.JudgeCluster
 //	                                     │     the agent itself asks ──> access review "renew" ──> approve
 //	                                     │     a trusted bootstrap user asks ─────────────────────> approve
-//	                                     └─ label of an add-on: csr.JudgeAddon, against what the hub lets this add-on
-//	                                        register with on this cluster, never against a status that agents write
+//	                                     └─ label of an add-on: approve.JudgeAddon, against what the hub lets this
+//	                                        add-on register with on this cluster, never against a status that agents
+//	                                        write
 //	                                              the agent of that very cluster asks ────────────> approve
 //	approved, without certificate, signer of the add-on with a CA ──────────────────────────────> sign
 //
 // Requests of an add-on that the program of an author manages need both programs, if they are for the API server of the
-// hub. The hub manager confirms by csr.JudgeIdentity that the subject is that of the add-on, in a condition of the
+// hub. The hub manager confirms by approve.JudgeIdentity that the subject is that of the add-on, in a condition of the
 // request; the program judges as above, and approves once it is there. Admission policies see that condition, so the
 // token of the program alone approves nobody else (Reconciler.Identity).
 //

@@ -5,12 +5,13 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
+	"github.com/spokelet/spokelet/csr/sign"
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -37,7 +38,7 @@ type facts struct {
 	// unmarkedCAs is that of Reconciler.
 	unmarkedCAs bool
 	// trust decides which requests for a first credential are approved without a person.
-	trust csrs.Trust
+	trust approve.Trust
 	// identity is how this program treats identities in requests of add-ons, see Reconciler.
 	identity Identity
 	// maxLifetime is the maximum lifetime of certificates of add-ons; zero for none.
@@ -78,17 +79,6 @@ func unfinished(csr *certificatesv1.CertificateSigningRequest) bool {
 	return stageOf(csr) != stageFinished
 }
 
-// approvedAt returns when a request was approved; its creation time while it is not.
-func approvedAt(csr *certificatesv1.CertificateSigningRequest) time.Time {
-	for i := range csr.Status.Conditions {
-		condition := &csr.Status.Conditions[i]
-		if condition.Type == certificatesv1.CertificateApproved && !condition.LastUpdateTime.IsZero() {
-			return condition.LastUpdateTime.Time
-		}
-	}
-	return csr.CreationTimestamp.Time
-}
-
 // step is the one thing that a pass does.
 type step string
 
@@ -105,10 +95,10 @@ const (
 type plan struct {
 	step step
 	// verdict is the verdict that the step is based on.
-	verdict csrs.Verdict
+	verdict approve.Verdict
 	// ca is the Secret to sign with; use is the purpose that the Secret must allow.
 	ca  types.NamespacedName
-	use csrs.Use
+	use sign.Use
 	// note is recorded for the author when there is no step.
 	note *note
 	// outcome is the outcome of the pass when there is no step.
@@ -125,7 +115,7 @@ type note struct {
 // result is the result of the step of a plan.
 type result struct {
 	// verdict is final: it includes the access review.
-	verdict csrs.Verdict
+	verdict approve.Verdict
 	// err is why the step failed; a stepError when a known part of it did.
 	err error
 }
@@ -170,26 +160,13 @@ const (
 
 // stageOf returns the stage of a request.
 func stageOf(csr *certificatesv1.CertificateSigningRequest) stage {
-	if len(csr.Status.Certificate) > 0 {
-		return stageFinished
-	}
-	approved := false
-	for i := range csr.Status.Conditions {
-		condition := &csr.Status.Conditions[i]
-		if condition.Status == corev1.ConditionFalse {
-			continue
-		}
-		switch condition.Type {
-		case certificatesv1.CertificateDenied, certificatesv1.CertificateFailed:
-			return stageFinished
-		case certificatesv1.CertificateApproved:
-			approved = true
-		}
-	}
 	switch {
-	case !approved:
+	case len(csr.Status.Certificate) > 0,
+		csrs.HasCondition(csr, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed):
+		return stageFinished
+	case !csrs.HasCondition(csr, certificatesv1.CertificateApproved):
 		return stageOpen
-	case csr.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName:
+	case forHub(csr):
 		return stageFinished
 	}
 	return stageUnsigned

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -80,7 +81,7 @@ func (r *Reconciler) observeAddon(
 	}
 	a.registrations = resolved.Registrations
 	if approver, restricts := agent.(addon.Approver); restricts && at == stageOpen &&
-		csrs.JudgeAddon(csr, a.registrations).Decision == csrs.DecisionApprove {
+		approve.JudgeAddon(csr, a.registrations).Decision == approve.DecisionApprove {
 		a.objection = approver.CheckRequest(ctx, request, csr)
 	}
 	if at == stageUnsigned {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/addonapi"
 )
@@ -40,7 +40,7 @@ type Reconciler struct {
 	// Configurer decides the configurations of add-ons.
 	Configurer addon.Configurer
 	// Trust decides which requests for a first credential of a cluster are approved without a person.
-	Trust csrs.Trust
+	Trust approve.Trust
 	// Identity is how this program treats the identities in requests of add-ons for the API server of the hub.
 	Identity Identity
 	// MaxLifetime is the maximum lifetime of certificates of add-ons; zero leaves it to the signer.

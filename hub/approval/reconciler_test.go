@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/addonapi"
 )
@@ -85,7 +86,7 @@ func newReconciler(t *testing.T, objects ...client.Object) (*Reconciler, *writes
 		"metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).Build()
 	return &Reconciler{
 		Client: c, Live: c, Secrets: c, AddOns: addonapi.Client{Client: c}, Agents: addon.Registry{},
-		Trust: csrs.Trust{Users: []string{bootstrap}}, Clock: clocktesting.NewFakePassiveClock(now), Random: rand.Reader, Workers: 1,
+		Trust: approve.Trust{Users: []string{bootstrap}}, Clock: clocktesting.NewFakePassiveClock(now), Random: rand.Reader, Workers: 1,
 	}, w
 }
 

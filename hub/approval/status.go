@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/pause"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -42,13 +43,13 @@ func conclude(f facts, p plan, done result) (*note, reconcile.Outcome) {
 		return p.note, p.outcome.And(reconcile.DoneUntil(expiry(f)))
 	case p.step == stepExpire, p.step == stepVouch:
 		return nil, reconcile.FromError(done.err)
-	case done.err == nil && done.verdict.Decision == csrs.DecisionApprove:
+	case done.err == nil && done.verdict.Decision == approve.DecisionApprove:
 		return nil, reconcile.Done()
 	case done.err == nil:
 		return noteOf(done.verdict), reconcile.Waiting(nextRetry(f.csr.CreationTimestamp.Time, f.now))
 	}
 	if n := explain(f, p, done.err); n != nil {
-		return n, reconcile.Waiting(nextRetry(approvedAt(f.csr), f.now))
+		return n, reconcile.Waiting(nextRetry(csrs.ApprovedAt(f.csr), f.now))
 	}
 	return nil, reconcile.FromError(ignoreGone(done.err))
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 )
 
 // trimmed reads as the cache of the hub manager does.
@@ -22,7 +23,7 @@ func (c trimmed) Get(ctx context.Context, key client.ObjectKey, o client.Object,
 	if err := c.Client.Get(ctx, key, o, opts...); err != nil {
 		return err
 	}
-	_, err := csrs.Trim(o)
+	_, err := approve.Trim(o)
 	return err
 }
 
@@ -67,7 +68,7 @@ func TestAConfirmationLeavesTheMetadataOfARequest(t *testing.T) {
 	require.Equal(t, map[string]int{"update approval": 1}, w.sent)
 	var after certificatesv1.CertificateSigningRequest
 	require.NoError(t, r.Live.Get(t.Context(), client.ObjectKeyFromObject(request), &after))
-	_, _, found := csrs.Vouched(&after)
+	_, _, found := approve.Vouched(&after)
 	require.True(t, found)
 	assert.Equal(t, "a", after.Labels["team"])
 	assert.Equal(t, "of the author", after.Annotations["note"])

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -114,6 +115,6 @@ func acceptance(cluster *clusterv1.ManagedCluster) [3]bool {
 	return [3]bool{
 		cluster.Spec.HubAcceptsClient,
 		meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted),
-		csrs.HasJoined(cluster),
+		approve.HasJoined(cluster),
 	}
 }

@@ -13,7 +13,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -92,7 +92,7 @@ func (r *Reconciler) requestsToConfirm(
 	if err != nil || found == nil {
 		return nil, err
 	}
-	if _, err := csrs.Trim(found); err != nil {
+	if _, err := approve.Trim(found); err != nil {
 		return nil, fmt.Errorf("trimming certificate request %s: %w", key.Name, err)
 	}
 	return []*certificatesv1.CertificateSigningRequest{found}, nil

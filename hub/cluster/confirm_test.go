@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/hub/cluster/meter"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
@@ -243,7 +243,7 @@ func reconcilerOf(cache client.Client, live client.Reader) *Reconciler {
 	clock := clocktesting.NewFakePassiveClock(noon())
 	return &Reconciler{
 		Client: cache, Live: live, AddOns: addonapi.Client{Client: cache}, ForeignWorks: nothing{},
-		Meter: meter.New(clock), Clock: clock, Trust: csrs.Trust{Users: []string{trusted}},
+		Meter: meter.New(clock), Clock: clock, Trust: approve.Trust{Users: []string{trusted}},
 	}
 }
 

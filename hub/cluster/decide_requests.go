@@ -1,15 +1,14 @@
 package cluster
 
 import (
-	"slices"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	corev1 "k8s.io/api/core/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -33,7 +32,7 @@ func approvedRequest(f facts) *certificatesv1.CertificateSigningRequest {
 		if !f.trust.Names(request) {
 			continue
 		}
-		if csrs.JudgeCluster(request, f.trust, csrs.HasJoined(f.cluster)).Decision == csrs.DecisionApprove {
+		if approve.JudgeCluster(request, f.trust, approve.HasJoined(f.cluster)).Decision == approve.DecisionApprove {
 			return request
 		}
 	}
@@ -62,7 +61,7 @@ func ownRequests(cluster string, all []*certificatesv1.CertificateSigningRequest
 			}
 			continue
 		}
-		if !finished(request) || csrs.JudgeCluster(request, csrs.Trust{}, false).Expected.User != "" {
+		if !finished(request) || approve.JudgeCluster(request, approve.Trust{}, false).Expected.User != "" {
 			own = append(own, request)
 		}
 	}
@@ -76,9 +75,5 @@ func finished(request *certificatesv1.CertificateSigningRequest) bool {
 
 // rejected reports whether a request was denied or failed.
 func rejected(request *certificatesv1.CertificateSigningRequest) bool {
-	return slices.ContainsFunc(request.Status.Conditions,
-		func(c certificatesv1.CertificateSigningRequestCondition) bool {
-			return c.Status != corev1.ConditionFalse &&
-				(c.Type == certificatesv1.CertificateDenied || c.Type == certificatesv1.CertificateFailed)
-		})
+	return csrs.HasCondition(request, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed)
 }

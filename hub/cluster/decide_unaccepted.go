@@ -4,7 +4,6 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
@@ -73,10 +72,5 @@ func asksOf(f facts) (waits, approved bool) {
 
 // isApproved reports whether somebody approved a request.
 func isApproved(request *certificatesv1.CertificateSigningRequest) bool {
-	for _, c := range request.Status.Conditions {
-		if c.Type == certificatesv1.CertificateApproved && c.Status != corev1.ConditionFalse {
-			return true
-		}
-	}
-	return false
+	return csrs.HasCondition(request, certificatesv1.CertificateApproved)
 }

@@ -14,7 +14,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/hub/cluster/meter"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -54,7 +54,7 @@ type facts struct {
 	// unacceptedLife is how long a cluster that was never accepted stays; zero means for ever.
 	unacceptedLife time.Duration
 	// trust decides which certificate requests are approved, and their clusters accepted, without a person.
-	trust csrs.Trust
+	trust approve.Trust
 	// metered is what the agent does more often than a healthy one.
 	metered meter.Reading
 	// live is the answer of the API server, which the caches may lag behind; nil when it was not asked.

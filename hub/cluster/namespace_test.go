@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
-	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -39,7 +39,7 @@ func TestWhoseNamespaceItIs(t *testing.T) {
 
 			// Nobody accepts a new cluster automatically there.
 			f.cluster.Spec.HubAcceptsClient, f.cluster.Annotations, f.cluster.Status.Conditions = false, nil, nil
-			f.trust = csrs.Trust{Users: []string{trusted}}
+			f.trust = approve.Trust{Users: []string{trusted}}
 			f.requests = []*certificatesv1.CertificateSigningRequest{requestFor(t, "c1", trusted)}
 			p = decide(f)
 			assert.Equal(t, tc.own, p.cluster != nil && p.cluster.Spec.HubAcceptsClient)

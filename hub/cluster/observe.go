@@ -15,7 +15,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -91,7 +91,7 @@ func (r *Reconciler) liveRequests(
 	err := reconcile.InPages(ctx, r.Live, requestPage, newPage, func(page *page) error {
 		for _, request := range reconcile.Pointers(page.Items) {
 			kept := request.DeepCopy() // a pointer into the page would keep all of it
-			if _, err := csrs.Trim(kept); err != nil {
+			if _, err := approve.Trim(kept); err != nil {
 				return err
 			}
 			all = append(all, kept)

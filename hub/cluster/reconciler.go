@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/hub/cluster/meter"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -26,7 +26,7 @@ type Reconciler struct {
 	// ForeignWorks caches the metadata of the ManifestWorks that the cache of Client does not contain.
 	ForeignWorks cache.Cache
 	// Trust decides which certificate requests are approved, and their clusters accepted, without a person.
-	Trust csrs.Trust
+	Trust approve.Trust
 	// UnacceptedLife is how long a cluster stays that was never accepted and whose certificate requests nobody approved;
 	// zero means for ever.
 	UnacceptedLife time.Duration

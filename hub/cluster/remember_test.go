@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
-	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -88,7 +88,7 @@ func TestADenialIsRecordedOnTheNamespace(t *testing.T) {
 		denied(f)
 		f.cluster.Annotations, f.cluster.Status.Conditions = nil, nil
 		f.requests = []*certificatesv1.CertificateSigningRequest{requestFor(t, "c1", trusted)}
-		f.trust = csrs.Trust{Users: []string{trusted}}
+		f.trust = approve.Trust{Users: []string{trusted}}
 	}
 	deleting := func(f *facts) { f.cluster.DeletionTimestamp = deletedAt() }
 	foreign := func(f *facts) { f.namespace.Labels = nil }

@@ -11,6 +11,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -51,7 +52,9 @@ func ofAddon(r *certificatesv1.CertificateSigningRequest) { r.Labels[names.Label
 
 // boundTo makes the requester one that is bound to a cluster.
 func boundTo(cluster string) func(*certificatesv1.CertificateSigningRequest) {
-	return func(r *certificatesv1.CertificateSigningRequest) { r.Spec.Groups = []string{csrs.BoundGroup(cluster)} }
+	return func(r *certificatesv1.CertificateSigningRequest) {
+		r.Spec.Groups = []string{"system:bootstrappers:managedcluster:" + cluster}
+	}
 }
 
 // hasJoined is a cluster whose agent has been there, though an administrator took the acceptance away without a trace.
@@ -73,7 +76,7 @@ func TestOnWhoseWordANewClusterIsAccepted(t *testing.T) {
 			request: requestFor(t, "c1", trusted, ended(certificatesv1.CertificateApproved), issued), want: true,
 		},
 		"a request of a user that is bound to this cluster, where that is trusted": {
-			request: requestFor(t, "c1", "token", boundTo("c1")), change: func(f *facts) { f.trust = csrs.Trust{Bound: true} },
+			request: requestFor(t, "c1", "token", boundTo("c1")), change: func(f *facts) { f.trust = approve.Trust{Bound: true} },
 			want: true,
 		},
 		"not of a user that is bound to it, where that is not trusted": {
@@ -103,7 +106,7 @@ func TestOnWhoseWordANewClusterIsAccepted(t *testing.T) {
 			}),
 		},
 		"not where nobody is trusted": {
-			request: requestFor(t, "c1", trusted), change: func(f *facts) { f.trust = csrs.Trust{} },
+			request: requestFor(t, "c1", trusted), change: func(f *facts) { f.trust = approve.Trust{} },
 		},
 		"not a second time": {
 			request: requestFor(t, "c1", trusted), change: func(f *facts) {
@@ -130,7 +133,7 @@ func TestOnWhoseWordANewClusterIsAccepted(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			f := settledFacts()
 			f.cluster.Spec.HubAcceptsClient, f.cluster.Status.Conditions, f.cluster.Annotations = false, nil, nil
-			f.trust, f.requests = csrs.Trust{Users: []string{trusted}}, []*certificatesv1.CertificateSigningRequest{tc.request}
+			f.trust, f.requests = approve.Trust{Users: []string{trusted}}, []*certificatesv1.CertificateSigningRequest{tc.request}
 			if tc.change != nil {
 				tc.change(&f)
 			}
@@ -152,7 +155,7 @@ func TestAnAcceptanceCostsOneWriteAlsoWhereNothingElseIsToBeWritten(t *testing.T
 	f := settledFacts()
 	f.cluster.Spec.HubAcceptsClient, f.cluster.Status.Conditions = false, f.cluster.Status.Conditions[1:]
 	f.cluster.Annotations = nil
-	f.trust, f.requests = csrs.Trust{Users: []string{trusted}}, []*certificatesv1.CertificateSigningRequest{requestFor(t, "c1", trusted)}
+	f.trust, f.requests = approve.Trust{Users: []string{trusted}}, []*certificatesv1.CertificateSigningRequest{requestFor(t, "c1", trusted)}
 	p := decide(f)
 	require.NotNil(t, p.cluster)
 	assert.True(t, p.cluster.Spec.HubAcceptsClient)

@@ -5,7 +5,7 @@ import (
 
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
-	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -26,10 +26,10 @@ func CheckTrust(t *Template, cluster, addOn, home string) error {
 		if custom == nil {
 			continue
 		}
-		if err := csr.CheckCustomSigner(custom.SignerName); err != nil {
+		if err := approve.CheckCustomSigner(custom.SignerName); err != nil {
 			return t.invalidSigner(custom.SignerName, err)
 		}
-		if err := csr.CheckCustomSubject(cluster, addOn, custom.Subject); err != nil {
+		if err := approve.CheckCustomSubject(cluster, addOn, custom.Subject); err != nil {
 			return t.invalidSigner(custom.SignerName, err)
 		}
 	}

@@ -9,6 +9,9 @@ import (
 // MaxCause is how many bytes of an error of another client a message quotes.
 const MaxCause = 500
 
+// maxQuoted is how many bytes of one value of another client a message quotes.
+const maxQuoted = 100
+
 // Cut shortens a text to a number of bytes, never within a character.
 func Cut(text string, limit int) string {
 	if len(text) <= limit {
@@ -21,6 +24,9 @@ func Cut(text string, limit int) string {
 	}
 	return text[:end] + more
 }
+
+// Quote writes a value that another client may have chosen: one line, printable, of bounded length.
+func Quote(value string) string { return fmt.Sprintf("%q", Cut(value, maxQuoted)) }
 
 // List joins the first items with the separator and counts the others.
 func List(items []string, limit int, separator string) string {

@@ -1,6 +1,7 @@
 package message
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -40,4 +41,10 @@ func TestAnObjectIsNamedAsFarAsItIsKnown(t *testing.T) {
 	assert.Equal(t, "Namespace b", Object("Namespace", "", "b"))
 	assert.Equal(t, "b", Object("", "", "b"))
 	assert.Equal(t, "Secret", Object("Secret", "", ""))
+}
+
+func TestAValueOfOthersIsOneShortLine(t *testing.T) {
+	assert.Equal(t, `"a\nb"`, Quote("a\nb"))
+	assert.Equal(t, `"`+strings.Repeat("x", 100)+`"`, Quote(strings.Repeat("x", 100)))
+	assert.Equal(t, `"`+strings.Repeat("x", 97)+`..."`, Quote(strings.Repeat("x", 101)))
 }

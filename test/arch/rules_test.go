@@ -17,8 +17,8 @@ type rule struct {
 // production is all code that is shipped.
 var production = []string{"cmd/...", "agent/...", "hub/...", "lease/...", "csr/...", "internal/...", "manifests/..."}
 
-// libraries are the packages that a reconciler may build on, besides the kit.
-var libraries = []string{"lease", "csr", "hub/addon", "hub/fleet"}
+// libraries are the packages that a reconciler of the hub may build on, besides the kit.
+var libraries = []string{"lease", "csr", "csr/approve", "csr/sign", "hub/addon", "hub/fleet"}
 
 // importRules are the rules of docs/adr/0001 and of the architecture, in its order.
 var importRules = []rule{
@@ -32,11 +32,11 @@ var importRules = []rule{
 	},
 	{
 		name: "the agent never imports the hub",
-		from: []string{"agent/..."}, never: []string{"hub/..."},
+		from: []string{"agent/..."}, never: []string{"hub/...", "csr/approve", "csr/sign"},
 	},
 	{
 		name: "the hub never imports the agent",
-		from: []string{"hub/..."}, never: []string{"agent/..."},
+		from: []string{"hub/..."}, never: []string{"agent/...", "csr/issue"},
 	},
 	{
 		name: "only composition roots and commands know flags",
@@ -45,7 +45,8 @@ var importRules = []rule{
 	},
 	{
 		name: "a reconciler of the agent imports libraries, the kit and API types, never a sibling or its root",
-		from: []string{"agent/*"}, except: []string{"agent/work/*"}, only: []string{"lease", "csr", "internal/..."},
+		from: []string{"agent/*"}, except: []string{"agent/work/*"},
+		only: []string{"lease", "csr", "csr/issue", "internal/..."},
 	},
 	{
 		name: "a reconciler of the hub imports libraries, the kit and API types, never a sibling or its root",
@@ -65,7 +66,12 @@ var importRules = []rule{
 	},
 	{
 		name: "a library imports API types, and of the kit names, texts and pauses",
-		from: []string{"lease/...", "csr/..."}, only: []string{"internal/message", "internal/names", "internal/pause"},
+		from: []string{"lease/...", "csr"}, never: []string{"csr/*"},
+		only: []string{"internal/message", "internal/names", "internal/pause"},
+	},
+	{
+		name: "a room of the library of certificates imports what both sides agree on, and no other room",
+		from: []string{"csr/*"}, only: []string{"csr", "internal/message", "internal/names", "internal/pause"},
 	},
 	{
 		name: "the protocol of tokens imports API types, names and the library of certificates, whose rotation it shares",
@@ -73,7 +79,8 @@ var importRules = []rule{
 	},
 	{
 		name: "the library for authors imports the other libraries, and of the kit names and texts",
-		from: []string{"hub/addon"}, only: []string{"lease", "csr", "internal/message", "internal/names"},
+		from: []string{"hub/addon"},
+		only: []string{"lease", "csr", "csr/approve", "internal/message", "internal/names"},
 	},
 	{
 		name: "a builder of objects for authors imports their library",
@@ -87,7 +94,7 @@ var importRules = []rule{
 		from: []string{"hub/addon/manager"},
 		only: []string{
 			"hub/addon", "hub/approval", "hub/configure", "hub/deploy", "hub/deploy/hosting", "hub/deploy/works", "hub/hashes",
-			"hub/render", "csr", "internal/...",
+			"hub/render", "csr/approve", "internal/...",
 		},
 	},
 	{

@@ -1,5 +1,5 @@
 // Command fuzz runs fuzz tests one after the other, each for a while, and stops at the first that fails. The tests are
-// given as package:name, such as csr:FuzzJudge.
+// given as package:name, such as csr/approve:FuzzJudge.
 package main
 
 import (
@@ -38,7 +38,7 @@ func all(ctx context.Context, o options, tests []string) error {
 	for _, test := range tests {
 		pkg, name, found := strings.Cut(test, ":")
 		if !found {
-			return fmt.Errorf("%s does not name a fuzz test: write package:name, such as csr:FuzzJudge", test)
+			return fmt.Errorf("%s does not name a fuzz test: write package:name, such as csr/approve:FuzzJudge", test)
 		}
 		start := time.Now()
 		out, err := once(ctx, o, pkg, name)

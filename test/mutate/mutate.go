@@ -108,6 +108,7 @@ func measure(ctx context.Context, o Options, dir, folder string) (Result, error)
 	args := []string{
 		"unleash", "./" + folder, "--output", report, "--invert-logical", "--workers", strconv.Itoa(o.Workers),
 		"--test-cpu", "1", "--timeout-coefficient", "20",
+		"--exclude-files", "/", // the packages below this one
 	}
 	for _, file := range impure {
 		args = append(args, "--exclude-files", "(^|/)"+regexp.QuoteMeta(file)+"$")

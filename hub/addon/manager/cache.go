@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/hub/approval"
 	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/hubprocess"
@@ -44,7 +44,7 @@ func cacheOptions(home string, addOns []string) (cache.Options, error) {
 		ByObject: map[client.Object]cache.ByObject{
 			&workv1.ManifestWork{}: {Label: mine, Transform: hubprocess.Annotated(works.Trim(&t.Shared))},
 			&certificatesv1.CertificateSigningRequest{}: {
-				Label: approval.Selector(addOns...), Transform: csr.Trim,
+				Label: approval.Selector(addOns...), Transform: approve.Trim,
 			},
 			&rbacv1.RoleBinding{}: {Label: mine, Transform: hubprocess.Annotated(t.Binding)},
 			&appsv1.ControllerRevision{}: {

@@ -12,7 +12,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -20,7 +20,7 @@ import (
 const identityPrefix = "system:open-cluster-management:"
 
 // confirmed is the condition by which the hub manager confirms the identity in a request.
-const confirmed = string(csr.ConditionIdentityOwn)
+const confirmed = string(approve.ConditionIdentityOwn)
 
 // guard returns the admission policy of a program, and its binding. RBAC gives the program works, RoleBindings and
 // certificate requests of everybody, because their names are not known before; the policy leaves it those of its own

@@ -20,6 +20,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/approval"
 	"github.com/spokelet/spokelet/internal/addonapi"
@@ -68,7 +69,7 @@ func startApproval(t suite.T) {
 	reconciler := &approval.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: suite.NewClient(t, suite.AsAddOns(config)),
 		AddOns: addonapi.Client{Client: mgr.GetClient()},
-		Agents: agents, Configurer: unconfigured{}, Trust: csr.Trust{Users: []string{bootstrapUser}},
+		Agents: agents, Configurer: unconfigured{}, Trust: approve.Trust{Users: []string{bootstrapUser}},
 		Clock: clock.RealClock{}, Random: rand.Reader, Workers: 2,
 	}
 	require.NoError(t, reconciler.SetupWithManager(mgr))

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 )
 
 // alternativeNames are requests with names that nobody expects.
@@ -47,7 +48,7 @@ func alternativeNames() map[string]forgery {
 			asn1.ObjectIdentifier{1, 2, 3, 4}, true, "x")},
 	}
 	for sentence, a := range all {
-		a.rules = rules(csr.ReasonNamesNotExpected)
+		a.rules = rules(approve.ReasonNamesNotExpected)
 		all[sentence] = a
 	}
 	return all
@@ -57,7 +58,7 @@ func alternativeNames() map[string]forgery {
 func usages() map[string]forgery {
 	own, addon := csr.ForCluster("cluster10", agentName), forAddon("cluster10", "hello", kube)
 	all := map[string]forgery{
-		"the usage of a server for an add-on": {as: agent10, asks: addon, rules: rules(csr.ReasonUsagesNotExpected),
+		"the usage of a server for an add-on": {as: agent10, asks: addon, rules: rules(approve.ReasonUsagesNotExpected),
 			object: func(request *certificatesv1.CertificateSigningRequest) {
 				request.Spec.Usages = append(request.Spec.Usages, certificatesv1.UsageServerAuth)
 			}},
@@ -74,7 +75,7 @@ func usages() map[string]forgery {
 		"one usage of the three less":   csr.Usages()[1:],
 		"a usage of email for a client": append(csr.Usages(), certificatesv1.UsageEmailProtection),
 	} {
-		all[sentence] = forgery{as: agent10, asks: own, rules: rules(csr.ReasonUsagesNotExpected),
+		all[sentence] = forgery{as: agent10, asks: own, rules: rules(approve.ReasonUsagesNotExpected),
 			object: func(request *certificatesv1.CertificateSigningRequest) { request.Spec.Usages = list }}
 	}
 	return all
@@ -97,7 +98,7 @@ func encodings() map[string]forgery {
 			return append(bytes.Clone(plain), strings.Repeat("x", 2000)...)
 		},
 	} {
-		all["a PEM block with "+sentence] = forgery{as: agent10, asks: own, rules: rules(csr.ReasonRequestMalformed),
+		all["a PEM block with "+sentence] = forgery{as: agent10, asks: own, rules: rules(approve.ReasonRequestMalformed),
 			object: func(request *certificatesv1.CertificateSigningRequest) {
 				request.Spec.Request = change(request.Spec.Request)
 			}}
@@ -114,28 +115,28 @@ func strengths() map[string]forgery {
 	named := func(name string) func(*certificatesv1.CertificateSigningRequest) {
 		return func(request *certificatesv1.CertificateSigningRequest) { request.GenerateName, request.Name = "", name }
 	}
-	weak, unexpected := rules(csr.ReasonKeyNotAccepted), rules(csr.ReasonSubjectNotExpected)
+	weak, unexpected := rules(approve.ReasonKeyNotAccepted), rules(approve.ReasonSubjectNotExpected)
 	victim := csr.ForCluster("cluster1", agentName)
 	return map[string]forgery{
 		"an RSA key of 1024 bits":                    {as: agent10, asks: own, key: rsaKey(1024), rules: weak},
 		"an RSA key of 1024 bits for an add-on":      {as: agent10, asks: addon, key: rsaKey(1024), rules: weak},
 		"an ECDSA key of 224 bits":                   {as: agent10, asks: own, key: ecdsaKey(elliptic.P224()), rules: weak},
 		"an ECDSA key of 224 bits by a trusted user": {as: trusted, asks: victim, key: ecdsaKey(elliptic.P224()), rules: weak},
-		"a lifetime of ten years":                    {as: agent10, asks: own, fields: long(10 * 365 * 86400), rules: rules(csr.ReasonLifetimeTooLong)},
-		"a lifetime of ten years for an add-on":      {as: agent10, asks: addon, fields: long(10 * 365 * 86400), rules: rules(csr.ReasonLifetimeTooLong)},
-		"a lifetime of a leap year and a second":     {as: agent10, asks: own, fields: long(366*86400 + 1), rules: rules(csr.ReasonLifetimeTooLong)},
-		"the longest lifetime that can be written":   {as: agent10, asks: own, fields: long(1<<31 - 1), rules: rules(csr.ReasonLifetimeTooLong)},
+		"a lifetime of ten years":                    {as: agent10, asks: own, fields: long(10 * 365 * 86400), rules: rules(approve.ReasonLifetimeTooLong)},
+		"a lifetime of ten years for an add-on":      {as: agent10, asks: addon, fields: long(10 * 365 * 86400), rules: rules(approve.ReasonLifetimeTooLong)},
+		"a lifetime of a leap year and a second":     {as: agent10, asks: own, fields: long(366*86400 + 1), rules: rules(approve.ReasonLifetimeTooLong)},
+		"the longest lifetime that can be written":   {as: agent10, asks: own, fields: long(1<<31 - 1), rules: rules(approve.ReasonLifetimeTooLong)},
 		"twenty organizations":                       {as: agent10, asks: own, fields: manyGroups(20), rules: unexpected},
 		"an agent whose name is a kilobyte long":     {as: agent10, asks: own, fields: user(own.User + strings.Repeat("x", 1000)), rules: unexpected},
 		"a common name of a kilobyte":                {as: agent10, asks: own, fields: user(strings.Repeat("x", 1000)), rules: unexpected},
 		"a hundred organizations":                    {as: agent10, asks: own, fields: manyGroups(100), refused: tooLong},
 		"an agent whose name is five kilobytes long": {as: agent10, asks: own, fields: user(own.User + strings.Repeat("x", 5000)), refused: tooLong},
 		"a common name of five kilobytes":            {as: agent10, asks: own, fields: user(strings.Repeat("x", 5000)), refused: tooLong},
-		"a hundred DNS names for an add-on":          {as: agent10, asks: addon, content: manyNames(100), rules: rules(csr.ReasonNamesNotExpected)},
-		"an annotation of four kilobytes":            {as: agent10, asks: victim, object: annotated(4000), rules: rules(csr.ReasonRequesterNotTrusted)},
-		"a request called like one of cluster1":      {as: agent10, asks: victim, object: named("cluster1-0123456789"), rules: rules(csr.ReasonRequesterNotTrusted)},
-		"a request with capitals and signs as name":  {as: agent10, asks: victim, object: named("Cluster1: é {} \n"), rules: rules(csr.ReasonRequesterNotTrusted)},
-		"a request with a name of 2000 characters":   {as: agent10, asks: victim, object: named(strings.Repeat("n", 2000)), rules: rules(csr.ReasonRequesterNotTrusted)},
+		"a hundred DNS names for an add-on":          {as: agent10, asks: addon, content: manyNames(100), rules: rules(approve.ReasonNamesNotExpected)},
+		"an annotation of four kilobytes":            {as: agent10, asks: victim, object: annotated(4000), rules: rules(approve.ReasonRequesterNotTrusted)},
+		"a request called like one of cluster1":      {as: agent10, asks: victim, object: named("cluster1-0123456789"), rules: rules(approve.ReasonRequesterNotTrusted)},
+		"a request with capitals and signs as name":  {as: agent10, asks: victim, object: named("Cluster1: é {} \n"), rules: rules(approve.ReasonRequesterNotTrusted)},
+		"a request with a name of 2000 characters":   {as: agent10, asks: victim, object: named(strings.Repeat("n", 2000)), rules: rules(approve.ReasonRequesterNotTrusted)},
 	}
 }
 

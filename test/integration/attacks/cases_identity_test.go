@@ -6,6 +6,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -30,31 +31,31 @@ func theftsOfClusters() map[string]forgery {
 	victim := csr.ForCluster("cluster1", agentName)
 	return map[string]forgery{
 		"the agent of cluster10 asks for the credential of cluster1": {
-			as: agent10, asks: victim, rules: rules(csr.ReasonRequesterNotTrusted),
+			as: agent10, asks: victim, rules: rules(approve.ReasonRequesterNotTrusted),
 		},
 		"another agent of cluster1 asks for the credential of the first": {
-			as: sibling, asks: victim, rules: rules(csr.ReasonRequesterNotTrusted),
+			as: sibling, asks: victim, rules: rules(approve.ReasonRequesterNotTrusted),
 		},
 		"the agent of cluster1 asks for one in the name of another agent of cluster1": {
-			as: agent1, asks: csr.ForCluster("cluster1", "agent2"), rules: rules(csr.ReasonRequesterNotTrusted),
+			as: agent1, asks: csr.ForCluster("cluster1", "agent2"), rules: rules(approve.ReasonRequesterNotTrusted),
 		},
 		"an add-on of cluster1 asks for the credential of cluster1": {
-			as: hello1, asks: victim, rules: rules(csr.ReasonRequesterNotTrusted),
+			as: hello1, asks: victim, rules: rules(approve.ReasonRequesterNotTrusted),
 		},
 		"a ServiceAccount asks for the credential of cluster1": {
-			as: account, asks: victim, rules: rules(csr.ReasonAwaitingApproval),
+			as: account, asks: victim, rules: rules(approve.ReasonAwaitingApproval),
 		},
 		"the bootstrap ServiceAccount, which is not trusted, asks for the credential of cluster1": {
-			as: bootstrap, asks: victim, rules: rules(csr.ReasonAwaitingApproval),
+			as: bootstrap, asks: victim, rules: rules(approve.ReasonAwaitingApproval),
 		},
 		"a user whose name is that of the group of cluster1 asks for its credential": {
-			as: impostor, asks: victim, rules: rules(csr.ReasonAwaitingApproval),
+			as: impostor, asks: victim, rules: rules(approve.ReasonAwaitingApproval),
 		},
 		"a user whose name goes on behind that of the agent asks for its credential": {
-			as: nested, asks: victim, rules: rules(csr.ReasonAwaitingApproval),
+			as: nested, asks: victim, rules: rules(approve.ReasonAwaitingApproval),
 		},
 		"the agent of cluster10 claims in an annotation to be the agent of cluster1": {
-			as: agent10, asks: victim, rules: rules(csr.ReasonRequesterNotTrusted),
+			as: agent10, asks: victim, rules: rules(approve.ReasonRequesterNotTrusted),
 			object: func(request *certificatesv1.CertificateSigningRequest) {
 				request.Annotations = map[string]string{
 					"open-cluster-management.io/csr-user": csr.ClusterUser("cluster1", agentName),
@@ -62,7 +63,7 @@ func theftsOfClusters() map[string]forgery {
 			},
 		},
 		"the agent of cluster10 writes another requester into the request": {
-			as: agent10, asks: victim, rules: rules(csr.ReasonRequesterNotTrusted),
+			as: agent10, asks: victim, rules: rules(approve.ReasonRequesterNotTrusted),
 			object: func(request *certificatesv1.CertificateSigningRequest) {
 				request.Spec.Username, request.Spec.UID = csr.ClusterUser("cluster1", agentName), "1"
 				request.Spec.Groups = []string{csr.ClusterGroup("cluster1"), "system:masters"}
@@ -70,24 +71,24 @@ func theftsOfClusters() map[string]forgery {
 			},
 		},
 		"the agent of cluster10 creates a request that says to be approved already": {
-			as: agent10, asks: victim, rules: rules(csr.ReasonRequesterNotTrusted),
+			as: agent10, asks: victim, rules: rules(approve.ReasonRequesterNotTrusted),
 			object: func(request *certificatesv1.CertificateSigningRequest) {
 				request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
-					Type: certificatesv1.CertificateApproved, Status: "True", Reason: csr.ReasonApproved,
+					Type: certificatesv1.CertificateApproved, Status: "True", Reason: approve.ReasonApproved,
 				}}
 			},
 		},
 		"a denied cluster renews": {
-			as: denied, asks: csr.ForCluster("denied", agentName), rules: rules(csr.ReasonRenewalNotAllowed),
+			as: denied, asks: csr.ForCluster("denied", agentName), rules: rules(approve.ReasonRenewalNotAllowed),
 		},
 		"a deleted cluster renews": {
 			as: gone, asks: csr.ForCluster("gone", agentName), rules: rules("ClusterNotFound"),
 		},
 		"a deleted cluster asks for the credential of cluster1": {
-			as: gone, asks: victim, rules: rules(csr.ReasonRequesterNotTrusted),
+			as: gone, asks: victim, rules: rules(approve.ReasonRequesterNotTrusted),
 		},
 		"the bootstrap ServiceAccount asks for a cluster that was never accepted": {
-			as: bootstrap, asks: csr.ForCluster("waiting", agentName), rules: rules(csr.ReasonAwaitingApproval),
+			as: bootstrap, asks: csr.ForCluster("waiting", agentName), rules: rules(approve.ReasonAwaitingApproval),
 		},
 	}
 }
@@ -95,7 +96,7 @@ func theftsOfClusters() map[string]forgery {
 // thefts of the credential of an add-on.
 func theftsOfAddons() map[string]forgery {
 	victim := forAddon("cluster1", "hello", kube)
-	untrusted := rules(csr.ReasonRequesterNotTrusted)
+	untrusted := rules(approve.ReasonRequesterNotTrusted)
 	return map[string]forgery{
 		"the agent of cluster10 asks for an add-on of cluster1": {as: agent10, asks: victim, rules: untrusted},
 		"the agent of cluster10 asks for an add-on of cluster1 with the groups of older agents": {
@@ -141,7 +142,7 @@ func theftsOfAddons() map[string]forgery {
 // labels that do not fit the content.
 func forgedLabels() map[string]forgery {
 	own, addon := csr.ForCluster("cluster10", agentName), forAddon("cluster10", "hello", kube)
-	unexpected := rules(csr.ReasonSubjectNotExpected)
+	unexpected := rules(approve.ReasonSubjectNotExpected)
 	return map[string]forgery{
 		"the label of cluster1 on a request for cluster10": {
 			as: agent10, asks: own, object: labelled(map[string]string{names.LabelClusterName: "cluster1"}), rules: unexpected,
@@ -177,13 +178,13 @@ func forgedLabels() map[string]forgery {
 		},
 		"a label in capitals": {
 			as: agent10, asks: own, object: labelled(map[string]string{names.LabelClusterName: "Cluster10"}),
-			rules: rules(csr.ReasonClusterNameInvalid),
+			rules: rules(approve.ReasonClusterNameInvalid),
 		},
 		"the reserved name managed-clusters, asked for by a trusted user": {
-			as: trusted, asks: csr.ForCluster("managed-clusters", agentName), rules: rules(csr.ReasonClusterNameReserved),
+			as: trusted, asks: csr.ForCluster("managed-clusters", agentName), rules: rules(approve.ReasonClusterNameReserved),
 		},
 		"the reserved name managed-clusters, asked for by an agent": {
-			as: agent10, asks: csr.ForCluster("managed-clusters", agentName), rules: rules(csr.ReasonClusterNameReserved),
+			as: agent10, asks: csr.ForCluster("managed-clusters", agentName), rules: rules(approve.ReasonClusterNameReserved),
 		},
 		"an add-on of a cluster called managed-clusters": {
 			as: agent10, asks: forAddon("managed-clusters", "hello", kube), rules: rules("ClusterNotFound"),

@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -18,7 +19,7 @@ func signer(name string) func(*csr.Request) { return func(r *csr.Request) { r.Si
 func otherSigners() map[string]forgery {
 	own, addon := csr.ForCluster("cluster10", agentName), forAddon("cluster10", "hello", kube)
 	node := func(r *csr.Request) { r.User, r.Groups = "system:node:control-plane", []string{"system:nodes"} }
-	unexpected := rules(csr.ReasonSignerNotExpected)
+	unexpected := rules(approve.ReasonSignerNotExpected)
 	all := map[string]forgery{
 		"the signer of kubelets, as a node": {as: agent10, asks: own, fields: func(r *csr.Request) {
 			node(r)
@@ -43,10 +44,10 @@ func otherSigners() map[string]forgery {
 		"a signer whose name begins like that of the add-on": {as: agent10, asks: addon, fields: signer("example.com/rsa2"),
 			rules: unexpected},
 		"the custom signer with the subject of the hub credential": {as: agent10, asks: addon,
-			fields: signer("example.com/rsa"), rules: rules(csr.ReasonSubjectNotExpected)},
+			fields: signer("example.com/rsa"), rules: rules(approve.ReasonSubjectNotExpected)},
 		"the signer of the API server with the subject of the custom signer": {as: agent10,
 			asks:   forAddon("cluster10", "hello", custom),
-			fields: signer(certificatesv1.KubeAPIServerClientSignerName), rules: rules(csr.ReasonSubjectNotExpected)},
+			fields: signer(certificatesv1.KubeAPIServerClientSignerName), rules: rules(approve.ReasonSubjectNotExpected)},
 	}
 	return all
 }
@@ -56,24 +57,24 @@ func customRequests() map[string]forgery {
 	all := map[string]forgery{}
 	for addon, ca := range map[string]string{"hello": "the RSA CA", "vault": "the ECDSA CA"} {
 		own := forAddon("cluster1", addon, custom)
-		unexpected := rules(csr.ReasonSubjectNotExpected)
+		unexpected := rules(approve.ReasonSubjectNotExpected)
 		for sentence, a := range map[string]forgery{
-			"another cluster":             {as: agent10, rules: rules(csr.ReasonRequesterNotTrusted)},
-			"the add-on itself":           {as: hello1, rules: rules(csr.ReasonRequesterNotTrusted)},
+			"another cluster":             {as: agent10, rules: rules(approve.ReasonRequesterNotTrusted)},
+			"the add-on itself":           {as: hello1, rules: rules(approve.ReasonRequesterNotTrusted)},
 			"another common name":         {as: agent1, fields: user("admin"), rules: unexpected},
 			"one more organization":       {as: agent1, fields: extraGroup("admins"), rules: unexpected},
 			"the group of all who log in": {as: agent1, fields: extraGroup("system:authenticated"), rules: unexpected},
 			"no organization":             {as: agent1, fields: func(r *csr.Request) { r.Groups = nil }, rules: unexpected},
 			"another unit": {as: agent1, rules: unexpected,
 				fields: func(r *csr.Request) { r.OrganizationalUnits = []string{"other"} }},
-			"the name of a server": {as: agent1, rules: rules(csr.ReasonNamesNotExpected),
+			"the name of a server": {as: agent1, rules: rules(approve.ReasonNamesNotExpected),
 				content: alternative([]string{"vault.example.com"}, nil, nil, nil)},
-			"the usage of a server": {as: agent1, rules: rules(csr.ReasonUsagesNotExpected),
+			"the usage of a server": {as: agent1, rules: rules(approve.ReasonUsagesNotExpected),
 				object: func(request *certificatesv1.CertificateSigningRequest) {
 					request.Spec.Usages = append(request.Spec.Usages, certificatesv1.UsageServerAuth)
 				}},
-			"a weak key": {as: agent1, key: ecdsaKey(elliptic.P224()), rules: rules(csr.ReasonKeyNotAccepted)},
-			"ten years": {as: agent1, rules: rules(csr.ReasonLifetimeTooLong),
+			"a weak key": {as: agent1, key: ecdsaKey(elliptic.P224()), rules: rules(approve.ReasonKeyNotAccepted)},
+			"ten years": {as: agent1, rules: rules(approve.ReasonLifetimeTooLong),
 				fields: func(r *csr.Request) { r.ExpirationSeconds = ptr.To[int32](10 * 365 * 86400) }},
 		} {
 			a.asks = own
@@ -88,23 +89,23 @@ func byHand() map[string]forgery {
 	own := forAddon("cluster1", "hello", custom)
 	first := func(rule string) []string { return rules(rule, "NotSigned") }
 	all := map[string]forgery{
-		"for another common name": {as: agent1, asks: own, fields: user("admin"), rules: first(csr.ReasonSubjectNotExpected)},
+		"for another common name": {as: agent1, asks: own, fields: user("admin"), rules: first(approve.ReasonSubjectNotExpected)},
 		"for one more organization": {as: agent10, asks: own, fields: extraGroup("system:masters"),
-			rules: first(csr.ReasonSubjectNotExpected)},
-		"for the name of a server": {as: agent1, asks: own, rules: first(csr.ReasonNamesNotExpected),
+			rules: first(approve.ReasonSubjectNotExpected)},
+		"for the name of a server": {as: agent1, asks: own, rules: first(approve.ReasonNamesNotExpected),
 			content: alternative([]string{"hub.example.com"}, nil, nil, nil)},
-		"for the usage of a server": {as: agent1, asks: own, rules: first(csr.ReasonUsagesNotExpected),
+		"for the usage of a server": {as: agent1, asks: own, rules: first(approve.ReasonUsagesNotExpected),
 			object: func(request *certificatesv1.CertificateSigningRequest) {
 				request.Spec.Usages = append(request.Spec.Usages, certificatesv1.UsageServerAuth)
 			}},
-		"for a weak key": {as: agent1, asks: own, key: rsaKey(1024), rules: first(csr.ReasonKeyNotAccepted)},
-		"with a PEM block too many": {as: agent1, asks: own, rules: first(csr.ReasonRequestMalformed),
+		"for a weak key": {as: agent1, asks: own, key: rsaKey(1024), rules: first(approve.ReasonKeyNotAccepted)},
+		"with a PEM block too many": {as: agent1, asks: own, rules: first(approve.ReasonRequestMalformed),
 			object: func(request *certificatesv1.CertificateSigningRequest) {
 				request.Spec.Request = []byte(strings.Repeat(string(request.Spec.Request), 2))
 			}},
 		"with the subject of another add-on": {as: agent1, asks: forAddon("cluster1", "vault", custom),
-			fields: signer("example.com/rsa"), rules: rules(csr.ReasonSignerNotExpected)},
-		"with the labels of another add-on": {as: agent1, asks: own, rules: rules(csr.ReasonSignerNotExpected),
+			fields: signer("example.com/rsa"), rules: rules(approve.ReasonSignerNotExpected)},
+		"with the labels of another add-on": {as: agent1, asks: own, rules: rules(approve.ReasonSignerNotExpected),
 			object: labelled(map[string]string{names.LabelAddonName: "vault"})},
 		"for an add-on that is not enabled": {as: agent10, asks: forAddon("cluster10", "vault", custom),
 			rules: rules("AddonNotFound")},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 )
 
 // commonNames are requests of an agent for itself that are right but for the common name.
@@ -31,7 +32,7 @@ func commonNames() map[string]forgery {
 		"the common name of a node":                               "system:node:control-plane",
 		"no common name":                                          "",
 	} {
-		all[sentence] = forgery{as: agent10, asks: own, fields: user(name), rules: rules(csr.ReasonSubjectNotExpected)}
+		all[sentence] = forgery{as: agent10, asks: own, fields: user(name), rules: rules(approve.ReasonSubjectNotExpected)}
 	}
 	for sentence, name := range map[string]string{
 		"the common name of the add-on on another cluster":          csr.AddonUser("cluster1", "hello", "hello-agent"),
@@ -40,7 +41,7 @@ func commonNames() map[string]forgery {
 		"the common name of the agent of the cluster for an add-on": own.User,
 		"the common name of the ServiceAccount of an add-on":        "system:serviceaccount:cluster1:hello-agent",
 	} {
-		all[sentence] = forgery{as: agent10, asks: addon, fields: user(name), rules: rules(csr.ReasonSubjectNotExpected)}
+		all[sentence] = forgery{as: agent10, asks: addon, fields: user(name), rules: rules(approve.ReasonSubjectNotExpected)}
 	}
 	return all
 }
@@ -48,7 +49,7 @@ func commonNames() map[string]forgery {
 // organizations are requests of an agent for itself that are right but for an organization.
 func organizations() map[string]forgery {
 	own, addon := csr.ForCluster("cluster10", agentName), forAddon("cluster10", "hello", kube)
-	unexpected := rules(csr.ReasonSubjectNotExpected)
+	unexpected := rules(approve.ReasonSubjectNotExpected)
 	all := map[string]forgery{
 		"the organization of another cluster only": {as: agent10, asks: own, rules: unexpected,
 			fields: func(r *csr.Request) { r.Groups[0] = csr.ClusterGroup("cluster1") }},
@@ -96,7 +97,7 @@ func attributes() map[string]forgery {
 	cn, one := attribute(oidCommonName(), own.User), attribute(oidOrganization(), own.Groups[0])
 	victim := attribute(oidCommonName(), csr.ClusterUser("cluster1", agentName))
 	set := func(all ...pkix.AttributeTypeAndValue) pkix.RelativeDistinguishedNameSET { return all }
-	unexpected := rules(csr.ReasonSubjectNotExpected)
+	unexpected := rules(approve.ReasonSubjectNotExpected)
 	return map[string]forgery{
 		"two common names, the other cluster's last":  {as: agent10, asks: own, content: further(victim), rules: unexpected},
 		"two common names, the other cluster's first": {as: agent10, asks: own, content: subject(set(victim), set(cn), set(one)), rules: unexpected},

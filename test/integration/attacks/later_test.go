@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/test/suite"
 )
 
@@ -47,7 +48,7 @@ func TestARequestThatWasThereBeforeItsClusterGainsNothing(t *testing.T) {
 		ctx := t.Context()
 		return shared.enable(ctx, client.ObjectKey{Namespace: "later", Name: "hello"})
 	})
-	s.rules = rules("ClusterNotFound", "ClusterNotAccepted", "AddonNotFound", csr.ReasonRequesterNotTrusted)
+	s.rules = rules("ClusterNotFound", "ClusterNotAccepted", "AddonNotFound", approve.ReasonRequesterNotTrusted)
 	suite.Eventually(t, func() error { return told(t.Context(), s) })
 	assertNotPassed(t, s)
 }
@@ -73,7 +74,7 @@ func removeCluster(t *testing.T, name string) {
 
 // TestARenewalThatWasRefusedIsApprovedOnceTheClusterIsAccepted is W-54: nobody has to wait or to ask again.
 func TestARenewalThatWasRefusedIsApprovedOnceTheClusterIsAccepted(t *testing.T) {
-	s := post(t, forgery{as: denied, asks: csr.ForCluster("denied", agentName), rules: rules(csr.ReasonRenewalNotAllowed)})
+	s := post(t, forgery{as: denied, asks: csr.ForCluster("denied", agentName), rules: rules(approve.ReasonRenewalNotAllowed)})
 	suite.Eventually(t, func() error { return told(t.Context(), s) })
 	assertNotPassed(t, s)
 

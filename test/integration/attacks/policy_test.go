@@ -71,8 +71,8 @@ func refuse(t *testing.T, tables ...map[string]misuse) {
 	t.Logf("%d attacks were tried, %d passed", tried, passed)
 }
 
-// approve approves a request, as whoever.
-func approve(request *certificatesv1.CertificateSigningRequest) attempt {
+// approves tries to approve a request.
+func approves(request *certificatesv1.CertificateSigningRequest) attempt {
 	return func(ctx context.Context, c client.Client) error {
 		approved := request.DeepCopy()
 		approved.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
@@ -82,8 +82,8 @@ func approve(request *certificatesv1.CertificateSigningRequest) attempt {
 	}
 }
 
-// sign stores a certificate in a request, as whoever.
-func sign(request *certificatesv1.CertificateSigningRequest) attempt {
+// signs tries to store a certificate in a request.
+func signs(request *certificatesv1.CertificateSigningRequest) attempt {
 	return func(ctx context.Context, c client.Client) error {
 		signed := request.DeepCopy()
 		signed.Status.Certificate = shared.configs[agent1].CertData
@@ -111,26 +111,26 @@ func misusesOfRequests(t *testing.T) map[string]misuse {
 	all := map[string]misuse{
 		"asks for a certificate itself": {theManager, create(mine), policyRequests},
 		"approves a request without the label of a cluster": {
-			theManager, approve(ask(agent10, ofHello, unlabelled)), policyRequests,
+			theManager, approves(ask(agent10, ofHello, unlabelled)), policyRequests,
 		},
 		"approves the credential of an add-on for the agent of another cluster": {
-			theManager, approve(ask(agent10, ofHello, nil)), policyRequests,
+			theManager, approves(ask(agent10, ofHello, nil)), policyRequests,
 		},
 		"approves the credential of an add-on for the bootstrap identity": {
-			theManager, approve(ask(bootstrap, ofHello, nil)), policyRequests,
+			theManager, approves(ask(bootstrap, ofHello, nil)), policyRequests,
 		},
 		"approves the credential of a cluster for the agent of another": {
-			theManager, approve(ask(agent10, csr.ForCluster("cluster1", agentName), nil)), policyRequests,
+			theManager, approves(ask(agent10, csr.ForCluster("cluster1", agentName), nil)), policyRequests,
 		},
-		"approves a certificate of a server": {theManager, approve(ask(agent1, with("example.com/rsa"), server)), policyRequests},
+		"approves a certificate of a server": {theManager, approves(ask(agent1, with("example.com/rsa"), server)), policyRequests},
 		"signs for the API server of the hub": {
-			theManager, sign(ask(agent10, ofHello, nil)), policyRequests,
+			theManager, signs(ask(agent10, ofHello, nil)), policyRequests,
 		},
 	}
 	for _, signer := range []string{"kubernetes.io/yet-unknown", "sub.kubernetes.io/x", "node.k8s.io/x", "open-cluster-management.io/grpc"} {
 		request := ask(agent1, with(signer), nil)
-		all["approves for "+signer] = misuse{theManager, approve(request), policyRequests}
-		all["signs for "+signer] = misuse{theManager, sign(request), policyRequests}
+		all["approves for "+signer] = misuse{theManager, approves(request), policyRequests}
+		all["signs for "+signer] = misuse{theManager, signs(request), policyRequests}
 	}
 	return all
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/addon/manager"
 	"github.com/spokelet/spokelet/test/suite"
@@ -72,7 +73,7 @@ func asked(t *testing.T, spoil func(*csr.Request)) *certificatesv1.CertificateSi
 		if err := shared.admin.Get(t.Context(), client.ObjectKeyFromObject(request), request); err != nil {
 			return err
 		}
-		if _, _, found := csr.Vouched(request); !found {
+		if _, _, found := approve.Vouched(request); !found {
 			return errors.New("the hub manager has not judged the identity")
 		}
 		return nil
@@ -84,10 +85,10 @@ func asked(t *testing.T, spoil func(*csr.Request)) *certificatesv1.CertificateSi
 func TestTheProgramOfAnAuthorCannotApproveAnyUserForAnAgent(t *testing.T) {
 	c := programClient(t)
 	evil := asked(t, func(r *csr.Request) { r.User, r.Groups = "system:kube-controller-manager", nil })
-	own, _, _ := csr.Vouched(evil)
+	own, _, _ := approve.Vouched(evil)
 	require.False(t, own)
 	good := asked(t, func(*csr.Request) {})
-	own, message, _ := csr.Vouched(good)
+	own, message, _ := approve.Vouched(good)
 	require.True(t, own, message)
 	others := hellosRequest(t)
 	others.Status.Conditions = nil
@@ -101,14 +102,14 @@ func TestTheProgramOfAnAuthorCannotApproveAnyUserForAnAgent(t *testing.T) {
 	})
 	confirm := func(sub string) error {
 		confirmed := evil.DeepCopy()
-		csr.Verdict{Decision: csr.DecisionApprove, Reason: csr.ReasonIdentityOwn}.Vouch(confirmed, evil.CreationTimestamp.Time)
+		approve.Verdict{Decision: approve.DecisionApprove, Reason: approve.ReasonIdentityOwn}.Vouch(confirmed, evil.CreationTimestamp.Time)
 		return c.SubResource(sub).Update(t.Context(), confirmed)
 	}
 	for sentence, err := range map[string]error{
 		"approves it":                     approveToo(evil)(t.Context(), c),
 		"confirms it by the approval":     confirm("approval"),
 		"confirms it by the status":       confirm("status"),
-		"signs it for the API server":     sign(evil)(t.Context(), c),
+		"signs it for the API server":     signs(evil)(t.Context(), c),
 		"approves it for another add-on":  approveToo(others)(t.Context(), c),
 		"makes a request for the cluster": c.Create(t.Context(), evil.DeepCopy()),
 	} {
@@ -147,7 +148,7 @@ func hellosRequest(t *testing.T) *certificatesv1.CertificateSigningRequest {
 // Shows: security/identity-confirmed-by-others
 func TestNobodyButTheHubManagerConfirmsAnIdentity(t *testing.T) {
 	evil := hellosRequest(t)
-	csr.Verdict{Decision: csr.DecisionApprove, Reason: csr.ReasonIdentityOwn}.Vouch(evil, evil.CreationTimestamp.Time)
+	approve.Verdict{Decision: approve.DecisionApprove, Reason: approve.ReasonIdentityOwn}.Vouch(evil, evil.CreationTimestamp.Time)
 	for _, sub := range []string{"approval", "status"} {
 		for _, as := range []who{agent1, agent10, hello1, bootstrap, account} {
 			err := shared.clients[as].SubResource(sub).Update(t.Context(), evil)

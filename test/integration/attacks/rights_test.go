@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/test/suite"
 )
@@ -216,7 +217,7 @@ func TestNoRightsFollowFromAStatusThatAnAgentWrote(t *testing.T) {
 			if name == "an administrator" {
 				asks.Groups = nil // The API server does not even take it with that group.
 			}
-			s := &sent{forgery{rules: rules(csr.ReasonSubjectNotExpected)}, forgery{asks: asks}.build(t)}
+			s := &sent{forgery{rules: rules(approve.ReasonSubjectNotExpected)}, forgery{asks: asks}.build(t)}
 			require.NoError(t, shared.clients[agent10].Create(t.Context(), s.request))
 			deleteAfterwards(t, s.request)
 			suite.Eventually(t, func() error { return told(t.Context(), s) })

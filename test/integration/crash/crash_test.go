@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 )
 
 // parallel is how many agents live at once.
@@ -143,7 +143,7 @@ func (s *soul) age() {
 		var secret corev1.Secret
 		require.NoError(s.t, s.spoke.Get(s.t.Context(), key(c.namespace, c.secret), &secret))
 		before := secret.DeepCopy()
-		pair := csr.PairOf(&secret)
+		pair := issue.PairOf(&secret)
 		request, err := c.request.Build(pair.Key)
 		require.NoError(s.t, err)
 		now := time.Now()

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/test/sandbox/fleet"
 )
@@ -96,7 +97,7 @@ func (s *soul) holds(ctx context.Context, want credential, issued map[string][]b
 	if err := s.spoke.Get(ctx, key(want.namespace, want.secret), &secret); err != nil {
 		return err
 	}
-	verdict := csr.JudgePair(csr.PairOf(&secret), want.request, time.Now())
+	verdict := issue.JudgePair(issue.PairOf(&secret), want.request, time.Now())
 	if !verdict.Fits {
 		return fleet.NotYet("%s: %s", want.secret, verdict.Why)
 	}

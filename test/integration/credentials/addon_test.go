@@ -15,6 +15,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 )
@@ -135,7 +136,7 @@ func testAnAddonGetsItsCredentials(t *testing.T, wire addonapi.Wire, scheme stri
 	assert.True(t, m.server.Describes(secret.Data["kubeconfig"]))
 	want, err := csr.ForAddon(m.name, hello, kubeClient("user"))
 	require.NoError(t, err)
-	verdict := csr.JudgePair(csr.PairOf(secret), want, time.Now())
+	verdict := issue.JudgePair(issue.PairOf(secret), want, time.Now())
 	assert.True(t, verdict.Fits, verdict.Why)
 	user := m.who(secret)
 	assert.Equal(t, "user", user.Username)
@@ -320,7 +321,7 @@ func TestACertificateIsReplacedBeforeItExpires(t *testing.T) {
 	}
 	want, err := csr.ForAddon(m.name, hello, customSigner(ownSigner))
 	require.NoError(t, err)
-	verdict := csr.JudgePair(csr.PairOf(first), want, again.CreationTimestamp.Time)
+	verdict := issue.JudgePair(issue.PairOf(first), want, again.CreationTimestamp.Time)
 	assert.True(t, verdict.Fits, "asked for while the old one is good: %s", verdict.Why)
 	assert.True(t, verdict.Due(again.CreationTimestamp.Add(time.Second)), "not asked for before %s", verdict.RotateAt)
 	m.sign(again)

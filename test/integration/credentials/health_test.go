@@ -17,7 +17,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/test/suite"
 )
 
@@ -123,7 +123,7 @@ func TestAnAgentAtRestSendsNothing(t *testing.T) {
 	m.awaitCondition("Available", metav1.ConditionTrue, "ManagedClusterAddOnLeaseUpdated")
 	m.eventually(func() bool { // It is told only after a while.
 		return slices.ContainsFunc(m.addon().Status.Conditions, func(c metav1.Condition) bool {
-			return c.Reason == csr.ReasonRequestPending
+			return c.Reason == issue.ReasonRequestPending
 		})
 	}, "that a request waits")
 	m.awaitQuiet()

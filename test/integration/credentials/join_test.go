@@ -21,6 +21,7 @@ import (
 
 	"github.com/spokelet/spokelet/agent/join"
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/test/suite"
 )
@@ -52,7 +53,7 @@ func TestAClusterJoins(t *testing.T) {
 	assert.Equal(t, m.name, string(secret.Data["cluster-name"]))
 	assert.Equal(t, "a1", string(secret.Data["agent-name"]))
 	assert.True(t, m.server.Describes(secret.Data["kubeconfig"]))
-	assert.Equal(t, credential.Pair, csr.PairOf(secret))
+	assert.Equal(t, credential.Pair, issue.PairOf(secret))
 	assert.Empty(t, m.pending())
 	assert.Len(t, m.requests(""), 1)
 

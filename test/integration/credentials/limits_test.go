@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
-	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/addonapi"
 )
 
@@ -58,16 +58,16 @@ func TestRequestsThatNobodyDecidesAboutAreLimited(t *testing.T) {
 			m.change(func(s *addonv1beta1.ManagedClusterAddOnStatus) {
 				s.Registrations[0].KubeClient.Subject.User = fmt.Sprintf("user-%d", i)
 			})
-			if i < csr.MaxRequests {
+			if i < issue.MaxRequests {
 				m.awaitRequests(hello, i+1)
 			}
 		}
 		told := m.awaitCondition("ClusterCertificateRotated", metav1.ConditionFalse, "ClientCertificateUpdateFailed")
 		assert.Equal(t, "Stop creating csr since there are too many csr created already on hub", told.Message)
-		assert.Len(t, m.requests(hello), csr.MaxRequests)
+		assert.Len(t, m.requests(hello), issue.MaxRequests)
 		// One that is decided makes room again, without anybody cleaning up.
 		m.decide(m.requests(hello)[0], certificatesv1.CertificateDenied, "Enough")
-		m.awaitRequests(hello, csr.MaxRequests+1)
+		m.awaitRequests(hello, issue.MaxRequests+1)
 	})
 }
 

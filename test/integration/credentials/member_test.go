@@ -36,6 +36,7 @@ import (
 	"github.com/spokelet/spokelet/agent/addon"
 	"github.com/spokelet/spokelet/agent/join"
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/test/suite"
@@ -49,7 +50,7 @@ type member struct {
 	hub, spoke, host *site
 	// name is the name of the cluster; the namespaces of its agent and of its add-on are called like it with a suffix.
 	name, namespace, addonNamespace string
-	server                          csr.HubServer
+	server                          issue.HubServer
 	// wire is the version of the add-on API that agent and hub speak.
 	wire addonapi.Wire
 	// driver, tokenSeconds and leaseGrace are options of the agent.
@@ -79,7 +80,7 @@ func newMemberOn(t *testing.T, name string, hub, spoke, host *site) *member {
 	m := &member{
 		t: t, hub: hub, spoke: spoke, host: host, wire: addonapi.WireAlpha,
 		name: name, namespace: name + "-agent", addonNamespace: name + "-ns", credentials: make(chan join.Credential, 100),
-		server: csr.HubServer{Cluster: "hub", Server: hub.Host, CAData: hub.CA()},
+		server: issue.HubServer{Cluster: "hub", Server: hub.Host, CAData: hub.CA()},
 	}
 	host.createNamespace(t, m.namespace)
 	return m

@@ -141,8 +141,8 @@ func relabelled(
 	return asked
 }
 
-// approve approves a certificate request by hand.
-func approve(t *testing.T, asked *certificatesv1.CertificateSigningRequest) {
+// approveByHand approves a certificate request by hand.
+func approveByHand(t *testing.T, asked *certificatesv1.CertificateSigningRequest) {
 	t.Helper()
 	asked.Status.Conditions = append(asked.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "ByHand", Message: "By hand.",

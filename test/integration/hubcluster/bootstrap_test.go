@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/test/suite"
 )
@@ -22,7 +23,7 @@ import (
 func TestABootstrapCredentialOfOneClusterGetsNoOther(t *testing.T) {
 	t.Parallel()
 	for cluster, bound := range map[string]client.Client{
-		"bound-token":   userClient(t, "system:bootstrap:abcdef", bootstrapGroup, csr.BoundGroup("bound-token")),
+		"bound-token":   userClient(t, "system:bootstrap:abcdef", bootstrapGroup, bootstrapGroup+":bound-token"),
 		"bound-account": boundAccount(t, "bound-account"),
 	} {
 		t.Run(cluster, func(t *testing.T) {
@@ -54,7 +55,7 @@ func TestABootstrapCredentialOfOneClusterGetsNoOther(t *testing.T) {
 
 // TestTheHubManagerBindsCredentialsToo takes the policy away: then the hub manager refuses.
 func TestTheHubManagerBindsCredentialsToo(t *testing.T) {
-	bound := userClient(t, trustedUser, bootstrapGroup, csr.BoundGroup("bound-one"))
+	bound := userClient(t, trustedUser, bootstrapGroup, bootstrapGroup+":bound-one")
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
 	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKey{Name: "hub-bound-bootstrap-requests.spokelet.io"}, policy))
 	require.NoError(t, plane.Client.Delete(t.Context(), policy))
@@ -62,7 +63,7 @@ func TestTheHubManagerBindsCredentialsToo(t *testing.T) {
 	suite.Eventually(t, func() error { return bound.Create(t.Context(), asked) })
 	policy.ResourceVersion, policy.UID = "", ""
 	require.NoError(t, plane.Client.Create(t.Context(), policy))
-	event := expectEvent(t, asked, csr.ReasonBoundToOther)
+	event := expectEvent(t, asked, approve.ReasonBoundToOther)
 	assert.Contains(t, event.Message, `is bound to cluster ["bound-one"] and asks for the credential of cluster "bound-two"`)
 	expectOpen(t, asked)
 	suite.Eventually(t, func() error {
@@ -94,17 +95,17 @@ func TestAClusterThatHasJoinedGetsNoFirstCredentialByItself(t *testing.T) {
 	joinAndServe()
 
 	again := request(t, bootstrap, name, nil)
-	event := expectEvent(t, again, csr.ReasonClusterJoined)
+	event := expectEvent(t, again, approve.ReasonClusterJoined)
 	assert.Equal(t, corev1.EventTypeWarning, event.Type)
 	assert.Contains(t, event.Message, "run kubectl certificate approve on this request")
 	expectOpen(t, again)
 
 	t.Run("but with a person", func(t *testing.T) {
-		approve(t, again)
+		approveByHand(t, again)
 		expectIssued(t, again)
 	})
 	t.Run("but with a credential that is bound to it", func(t *testing.T) {
-		expectIssued(t, request(t, userClient(t, "token", bootstrapGroup, csr.BoundGroup(name)), name, nil))
+		expectIssued(t, request(t, userClient(t, "token", bootstrapGroup, bootstrapGroup+":"+name), name, nil))
 	})
 	t.Run("but when it was deleted and is created again", func(t *testing.T) {
 		require.NoError(t, plane.Client.Delete(t.Context(), getCluster(t, name)))
@@ -116,7 +117,7 @@ func TestAClusterThatHasJoinedGetsNoFirstCredentialByItself(t *testing.T) {
 // boundAccount is the ServiceAccount that is bound to a cluster, with the rights of the documentation.
 func boundAccount(t *testing.T, cluster string) client.Client {
 	t.Helper()
-	name := csr.BoundAccount(cluster)
+	name := "agent-registration-bootstrap." + cluster
 	require.NoError(t, plane.Client.Create(t.Context(), &corev1.ServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Namespace: names.NamespaceBootstrap, Name: name},
 	}))

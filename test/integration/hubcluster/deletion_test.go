@@ -135,7 +135,7 @@ func TestTheCertificateRequestsOfAClusterGoWithItAndNoOther(t *testing.T) {
 		relabelled(t, request(t, theirs, other, nil), name),
 	}
 	issued := request(t, bootstrapClient(t), name, nil)
-	approve(t, issued)
+	approveByHand(t, issued)
 	suite.Eventually(t, func() error {
 		require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKeyFromObject(issued), issued))
 		return equal(true, len(issued.Status.Certificate) > 0)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/test/suite"
 )
@@ -72,10 +73,10 @@ func TestAnAgentCannotLabelARequestWithAnotherCluster(t *testing.T) {
 func TestARequestCannotHaveMoreThanFourKilobytes(t *testing.T) {
 	t.Parallel()
 	bootstrap := userClient(t, "bytes-bootstrap", bootstrapGroup)
-	for _, size := range []int{csr.MaxRequestBytes - 2, csr.MaxRequestBytes - 1, csr.MaxRequestBytes} {
+	for _, size := range []int{approve.MaxRequestBytes - 2, approve.MaxRequestBytes - 1, approve.MaxRequestBytes} {
 		require.NoError(t, bootstrap.Create(t.Context(), newRequest(t, "bytes", grownTo(size))), size)
 	}
-	for _, size := range []int{csr.MaxRequestBytes + 1, csr.MaxRequestBytes + 2, csr.MaxRequestBytes + 3} {
+	for _, size := range []int{approve.MaxRequestBytes + 1, approve.MaxRequestBytes + 2, approve.MaxRequestBytes + 3} {
 		require.ErrorContains(t, bootstrap.Create(t.Context(), newRequest(t, "bytes", grownTo(size))),
 			"spec.request of a request for the credential of a cluster or an add-on may have 4096 bytes", size)
 	}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/test/suite"
 )
@@ -102,7 +103,7 @@ func TestAHugeRequestThatExistsIsRefusedWithAWord(t *testing.T) {
 	})
 	require.NoError(t, plane.Client.Create(t.Context(), request))
 	patch(t, request, `{"metadata":{"labels":{"`+names.LabelClusterName+`":"huge-late"}}}`)
-	event := expectEvent(t, request, csr.ReasonRequestTooLarge)
+	event := expectEvent(t, request, approve.ReasonRequestTooLarge)
 	assert.Contains(t, event.Message, "it is too large: spec.request may have 4096 bytes")
 	assert.Equal(t, corev1.EventTypeWarning, event.Type)
 }

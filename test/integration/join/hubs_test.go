@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 )
 
 // chooser is a member that chooses among two hubs: the first, over the given way, and the brief one.
@@ -28,7 +29,7 @@ func TestAClusterThatIsDeniedGoesToTheNextHub(t *testing.T) {
 	assert.Nil(t, m.cluster(brief), "the second hub is for when the first is not there")
 	m.accept(first, false)
 	m.admit(brief)
-	server, err := csr.ParseHubServer(m.secret().Data[csr.KeyKubeconfig])
+	server, err := issue.ParseHubServer(m.secret().Data[csr.KeyKubeconfig])
 	require.NoError(t, err)
 	assert.Equal(t, brief.Host, server.Server)
 

@@ -14,6 +14,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/test/suite"
 )
@@ -43,7 +44,7 @@ func TestAClusterJoins(t *testing.T) {
 
 			stored := m.secret()
 			assert.Equal(t, m.name, string(stored.Data["cluster-name"]))
-			server, err := csr.ParseHubServer(stored.Data["kubeconfig"])
+			server, err := issue.ParseHubServer(stored.Data["kubeconfig"])
 			require.NoError(t, err)
 			assert.Equal(t, w.proxy, server.ProxyURL)
 			assert.Equal(t, "hub", server.Cluster)

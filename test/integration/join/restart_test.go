@@ -11,6 +11,7 @@ import (
 
 	"github.com/spokelet/spokelet/agent"
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/issue"
 )
 
 // Shows: registration/rotation-without-person
@@ -87,7 +88,7 @@ func TestARenamedClusterEntryAsksForANewCertificate(t *testing.T) {
 	m.approve(first)
 	m.awaitNewCertificate(former)
 	m.awaitJoined(first)
-	server, err := csr.ParseHubServer(m.secret().Data[csr.KeyKubeconfig])
+	server, err := issue.ParseHubServer(m.secret().Data[csr.KeyKubeconfig])
 	require.NoError(t, err)
 	assert.Equal(t, "renamed", server.Cluster)
 	assert.Len(t, m.requests(first), 2)

@@ -16,6 +16,8 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/test/suite"
 )
@@ -32,8 +34,8 @@ func TestARefusedRequestSaysRuleAndRemedyOnTheAddOn(t *testing.T) {
 	suite.Admit(t, plane, name)
 	define(t, "refused")
 	installOn(t, name, "refused", nil)
-	saysOn(t, name, "refused", csr.ConditionRotated, metav1.ConditionFalse, csr.ReasonRequestRefused,
-		csr.ReasonLifetimeTooLong+": Not approved: this is no valid request for the credential of add-on \"refused\"",
+	saysOn(t, name, "refused", csr.ConditionRotated, metav1.ConditionFalse, issue.ReasonRequestRefused,
+		approve.ReasonLifetimeTooLong+": Not approved: this is no valid request for the credential of add-on \"refused\"",
 		"spec.expirationSeconds is 63244800, and more than 31622400 (a year) needs a person",
 		"Correct what asks or, for an add-on, the registration in its definition: the next request is judged by itself.")
 }
@@ -66,10 +68,10 @@ func TestARequestThatWaitsForAPersonNamesTheCommandOnTheAddOn(t *testing.T) {
 	t.Parallel()
 	unmanaged(t, "waiting")
 	asked := request(t, "waiting")
-	says(t, "waiting", csr.ConditionRotated, metav1.ConditionFalse, csr.ReasonRequestPending,
+	says(t, "waiting", csr.ConditionRotated, metav1.ConditionFalse, issue.ReasonRequestPending,
 		"nobody has approved or denied it", "run kubectl certificate approve "+asked.Name+" on the hub")
 	require.NoError(t, suite.Decide(t.Context(), plane, request(t, "waiting"), certificatesv1.CertificateApproved))
-	says(t, "waiting", csr.ConditionRotated, metav1.ConditionTrue, csr.ReasonUpdated)
+	says(t, "waiting", csr.ConditionRotated, metav1.ConditionTrue, issue.ReasonUpdated)
 }
 
 func TestADeniedRequestSaysWhyOnTheAddOn(t *testing.T) {
@@ -79,7 +81,7 @@ func TestADeniedRequestSaysWhyOnTheAddOn(t *testing.T) {
 	suite.Eventually(t, func() error {
 		return suite.Decide(t.Context(), plane, request(t, "denied"), certificatesv1.CertificateDenied)
 	})
-	says(t, "denied", csr.ConditionRotated, metav1.ConditionFalse, csr.ReasonUpdateFailed,
+	says(t, "denied", csr.ConditionRotated, metav1.ConditionFalse, issue.ReasonUpdateFailed,
 		fmt.Sprintf("csr %q was denied: ByJane: said Jane; a new csr is made at ", asked.Name),
 		"if the denial was a mistake, run kubectl certificate approve on that one")
 }
@@ -105,11 +107,11 @@ func TestARequestWhoseCAIsMissingSaysSoOnTheAddOn(t *testing.T) {
 	define(t, "caless")
 	install(t, "caless", nil)
 	// The hub manager may read no Secret that nobody granted, so at first it cannot see that there is none.
-	says(t, "caless", csr.ConditionRotated, metav1.ConditionFalse, csr.ReasonRequestRefused,
+	says(t, "caless", csr.ConditionRotated, metav1.ConditionFalse, issue.ReasonRequestRefused,
 		"SigningCA", "Not signed: the CA of signer example.com/caless is Secret open-cluster-management-hub/caless-ca, which ",
 		"the request is then signed automatically.")
 	require.NoError(t, plane.Apply(t.Context(), []byte(readCA)))
-	says(t, "caless", csr.ConditionRotated, metav1.ConditionFalse, csr.ReasonRequestRefused,
+	says(t, "caless", csr.ConditionRotated, metav1.ConditionFalse, issue.ReasonRequestRefused,
 		": SigningCAMissing: Not signed: ", "caless-ca, which does not exist. Create it with type kubernetes.io/tls")
 }
 
@@ -118,7 +120,7 @@ func TestAnApprovedRequestThatNobodySignsSaysSoOnTheAddOn(t *testing.T) {
 	define(t, "unsigned")
 	refusesToSign(t, "unsigned")
 	install(t, "unsigned", nil)
-	says(t, "unsigned", csr.ConditionRotated, metav1.ConditionFalse, csr.ReasonRequestNotSigned,
+	says(t, "unsigned", csr.ConditionRotated, metav1.ConditionFalse, issue.ReasonRequestNotSigned,
 		fmt.Sprintf("csr %q is approved since ", request(t, "unsigned").Name),
 		"but signer kubernetes.io/kube-apiserver-client has not signed it",
 		"kube-controller-manager of the hub", "--cluster-signing-cert-file")

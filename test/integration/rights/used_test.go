@@ -72,7 +72,7 @@ var sometimes = map[string][]string{
 	"a ManagedCluster that nobody accepted is removed after a day (hub/cluster/decide_unaccepted.go)": {
 		managerRole + ": delete cluster.open-cluster-management.io/managedclusters",
 	},
-	"an agent reads its request without its cache where that does not show it yet, or time is short (csr/issuer.go)": {
+	"an agent reads its request without its cache where that does not show it yet, or time is short (csr/issue/issuer.go)": {
 		ownRole + ": get certificates.k8s.io/certificatesigningrequests",
 	},
 	"an Event about a work that happens again is counted up, a minute later at the earliest (agent/work/events.go)": {

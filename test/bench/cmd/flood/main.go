@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/test/bench/measure"
 	"github.com/spokelet/spokelet/test/sandbox"
@@ -146,7 +147,7 @@ func (f *flood) askAll(ctx context.Context) error {
 		return fmt.Errorf("building a request: %w", err)
 	}
 	one.Spec.Request = append(one.Spec.Request,
-		strings.Repeat("\n", csr.MaxRequestBytes-len(one.Spec.Request))...)
+		strings.Repeat("\n", approve.MaxRequestBytes-len(one.Spec.Request))...)
 	one.Annotations = map[string]string{"flood": strings.Repeat("x", 4*kibibyte-8)}
 	began := time.Now()
 	err = many(ctx, f.requests, func(ctx context.Context, n int) error {
