@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -199,4 +200,152 @@ func featureValue(addon *addonv1beta1.ManagedClusterAddOn) string {
 		return "available"
 	}
 	return "unhealthy"
+}
+
+const (
+	reasonSynced     = "ManagedClusterClockSynced"
+	messageSynced    = "The clock of the managed cluster is synced with the hub."
+	reasonOutOfSync  = "ManagedClusterClockOutOfSync"
+	messageOutOfSync = "The clock of hub and agent is out of sync. " +
+		"This may cause the Unknown status and affect agent functionalities."
+	// annotationSkipClock with value "true" on a ManagedCluster turns the comparison of clocks off.
+	annotationSkipClock = "registration.open-cluster-management.io/skip-clock-sync-check"
+)
+
+// clockSkew returns how far the clock of the agent is ahead of the hub's, negative when it is behind; false when it is
+// unknown. It compares the renewTime that the agent wrote with the time at which the API server stored it, so the
+// result does not depend on when it is computed: an agent that stopped has no skew.
+func clockSkew(l *coordinationv1.Lease) (time.Duration, bool) {
+	if l == nil || l.Spec.RenewTime.IsZero() {
+		return 0, false
+	}
+	written := lease.StoredAt(l)
+	if written.IsZero() {
+		return 0, false
+	}
+	// The API server stores whole seconds.
+	return l.Spec.RenewTime.Truncate(time.Second).Sub(written), true
+}
+
+// TrimLease drops the fields of a cached Lease that nobody here reads. Of managedFields it keeps the time of the last
+// write of renewTime.
+func TrimLease(in any) (any, error) {
+	l, ok := in.(*coordinationv1.Lease)
+	if !ok {
+		return in, nil
+	}
+	written := lease.StoredAt(l)
+	l.ManagedFields = nil
+	// An agent may write as much text as it likes, and nothing here reads who holds the lease.
+	l.Spec.HolderIdentity, l.Spec.PreferredHolder = nil, nil
+	if !written.IsZero() {
+		at := metav1.NewTime(written)
+		l.ManagedFields = []metav1.ManagedFieldsEntry{{
+			Time: &at, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:renewTime":{}}}`)},
+		}}
+	}
+	return l, nil
+}
+
+// within reports whether a skew is below the grace period of a cluster.
+func within(skew, grace time.Duration) bool { return skew.Abs() < grace }
+
+// clockCondition returns the condition ClockSynced of an accepted cluster; nil when the skew is unknown. A cluster that
+// opted out counts as synced.
+func clockCondition(f facts) *metav1.Condition {
+	skew, known := clockSkew(f.lease)
+	skipped := f.cluster.Annotations[annotationSkipClock] == "true"
+	if !known && !skipped {
+		return nil
+	}
+	c := metav1.Condition{
+		Type: clusterv1.ManagedClusterConditionClockSynced, Status: metav1.ConditionTrue,
+		Reason: reasonSynced, Message: messageSynced,
+	}
+	if !skipped && !within(skew, lease.ClusterGrace(f.cluster.Spec.LeaseDurationSeconds)) {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonOutOfSync, messageOutOfSync
+	}
+	return &c
+}
+
+// clockConditionChanges reports whether a renewal changes the clock condition. grace is called only if the result
+// depends on it, which is rare.
+func clockConditionChanges(older, newer *coordinationv1.Lease, grace func() time.Duration) bool {
+	was, known := clockSkew(older)
+	is, knownNow := clockSkew(newer)
+	if !knownNow {
+		return false
+	}
+	if !known {
+		return true
+	}
+	if smallest := lease.ClusterGrace(1); within(was, smallest) && within(is, smallest) {
+		return false
+	}
+	asked := grace()
+	return within(was, asked) != within(is, asked)
+}
+
+// healthTaints are the taints that follow the health of a cluster; all others belong to whoever set them.
+func healthTaints() []string {
+	return []string{clusterv1.ManagedClusterTaintUnavailable, clusterv1.ManagedClusterTaintUnreachable}
+}
+
+// healthTaint returns the taint for the health of a cluster; empty when it needs none (docs/reference/registration.md,
+// "Status of a cluster").
+func healthTaint(conditions []metav1.Condition) string {
+	available := meta.FindStatusCondition(conditions, clusterv1.ManagedClusterConditionAvailable)
+	switch {
+	case available == nil || available.Status == metav1.ConditionUnknown:
+		return clusterv1.ManagedClusterTaintUnreachable
+	case available.Status == metav1.ConditionFalse:
+		return clusterv1.ManagedClusterTaintUnavailable
+	}
+	return ""
+}
+
+// taint sets the taints that follow the health of a cluster, and reports whether any changed. An existing taint keeps
+// its timeAdded, because tolerations count from it.
+func taint(cluster *clusterv1.ManagedCluster, now time.Time) bool {
+	want := healthTaint(cluster.Status.Conditions)
+	isOurs := func(t clusterv1.Taint) bool {
+		return t.Effect == clusterv1.TaintEffectNoSelect && slices.Contains(healthTaints(), t.Key)
+	}
+	kept := make([]clusterv1.Taint, 0, len(cluster.Spec.Taints)+1)
+	there := want == ""
+	for _, t := range cluster.Spec.Taints {
+		switch {
+		case !isOurs(t):
+			kept = append(kept, t)
+		case t.Key == want && !there:
+			kept, there = append(kept, t), true
+		}
+	}
+	if !there {
+		kept = append(kept, clusterv1.Taint{
+			Key: want, Effect: clusterv1.TaintEffectNoSelect, TimeAdded: metav1.NewTime(now),
+		})
+	}
+	if slices.Equal(kept, cluster.Spec.Taints) {
+		return false
+	}
+	cluster.Spec.Taints = kept
+	return true
+}
+
+// setTaintTimes sets timeAdded where it is absent or impossible: before the creation of the cluster, as after a restore
+// from a backup, or in the future. It reports whether any changed. An admission policy keeps authors from setting
+// timeAdded.
+func setTaintTimes(cluster *clusterv1.ManagedCluster, now time.Time) bool {
+	created, changed := cluster.CreationTimestamp.Time, false
+	if now.Before(created) {
+		now = created // The clock of the API server is ahead of ours.
+	}
+	for i := range cluster.Spec.Taints {
+		added := &cluster.Spec.Taints[i].TimeAdded
+		if added.IsZero() || added.Time.Before(created) || added.After(now) {
+			*added, changed = metav1.NewTime(now), true
+		}
+	}
+	return changed
 }

@@ -5,6 +5,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
@@ -73,4 +74,61 @@ func asksOf(f facts) (waits, approved bool) {
 // isApproved reports whether somebody approved a request.
 func isApproved(request *certificatesv1.CertificateSigningRequest) bool {
 	return csrs.HasCondition(request, certificatesv1.CertificateApproved)
+}
+
+// annotateAcceptance annotates a cluster that is or was accepted, and reports whether that changed it.
+func annotateAcceptance(cluster *clusterv1.ManagedCluster, now time.Time) bool {
+	if !cluster.Spec.HubAcceptsClient && !names.AcceptedBefore(cluster, cluster.Status.Conditions) {
+		return false
+	}
+	return annotate(cluster, names.AnnotationAcceptedOn, now)
+}
+
+// annotate sets an annotation to an instant unless it exists, and reports whether it did.
+func annotate(o metav1.Object, key string, at time.Time) bool {
+	all := o.GetAnnotations()
+	if _, ok := all[key]; ok {
+		return false
+	}
+	if all == nil {
+		all = map[string]string{}
+	}
+	all[key] = at.UTC().Format(time.RFC3339)
+	o.SetAnnotations(all)
+	return true
+}
+
+// A denial is recorded twice: by the annotation of the ManagedCluster that it was accepted before, and on the namespace
+// of the cluster, which stays when the ManagedCluster is deleted.
+
+// denied reports whether a cluster was accepted before and is no longer.
+func denied(cluster *clusterv1.ManagedCluster) bool {
+	return !cluster.Spec.HubAcceptsClient && names.AcceptedBefore(cluster, cluster.Status.Conditions)
+}
+
+// deniedBefore reports whether a cluster of this name was denied when it was deleted.
+func deniedBefore(f facts) bool {
+	return f.namespace != nil && f.namespace.Annotations[names.AnnotationDeniedOn] != ""
+}
+
+// recordDenial annotates the namespace of a denied cluster; none where nothing changes. A namespace without the label
+// of the cluster belongs to others.
+func recordDenial(f facts) []step {
+	if f.namespace == nil || deniedBefore(f) || !denied(f.cluster) ||
+		!hasLabels(f.namespace, map[string]string{names.LabelClusterName: f.name}) {
+		return nil
+	}
+	after := f.namespace.DeepCopy()
+	annotate(after, names.AnnotationDeniedOn, f.now)
+	return []step{{Verb: reconcile.Patch, Before: f.namespace, After: after}}
+}
+
+// forgetDenial removes that annotation from the namespace of an accepted cluster.
+func forgetDenial(f facts) []step {
+	if !deniedBefore(f) {
+		return nil
+	}
+	after := f.namespace.DeepCopy()
+	delete(after.Annotations, names.AnnotationDeniedOn)
+	return []step{{Verb: reconcile.Patch, Before: f.namespace, After: after}}
 }

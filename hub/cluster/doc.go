@@ -16,11 +16,11 @@
 //     hub that was restored may be ahead.
 //   - Was it denied? Then its access is reduced to reading its own ManagedCluster, and it keeps access to ManifestWorks
 //     until none is left. Its namespace is annotated, so that a ManagedCluster of this name that is created after the
-//     denied one was deleted is denied, too, until a person accepts it (decide_denial.go).
+//     denied one was deleted is denied, too, until a person accepts it (decide_unaccepted.go).
 //   - Was nothing decided yet? Then it waits for a person, unless a certificate request for exactly this cluster comes
 //     from a user whom the hub trusts (Reconciler.Trust). That accepts the cluster once; a later denial stands, because
 //     every accepted cluster is annotated before its agent gets any access, and the agent cannot change the annotation
-//     (decide_acceptance.go).
+//     (decide_unaccepted.go).
 //   - Is it silent? At the instant at which its lease expires, Available becomes Unknown, and then that of its add-ons.
 //     A stale lease in the cache is first read again from the API server, because a slow cache is not a dead cluster.
 //   - Is its clock right? The renewTime that the agent wrote is compared with the time at which the API server stored

@@ -11,7 +11,7 @@
 //   - decide_works.go plans the works of both sides, the managed and the hosting cluster, with package works, and the
 //     finalizers that the add-on needs before they are written.
 //   - act.go runs the planned steps; one failure stops nothing else. memory.go is what a pass leaves for the next.
-//   - status.go, status_health.go and status_host.go conclude the conditions, from all works of a side and not from the
+//   - status.go and status_health.go conclude the conditions, from all works of a side and not from the
 //     last one.
 //
 // Nothing is written for a cluster that the hub does not accept, and nothing deleted from it: facts.accepted. While the

@@ -10,7 +10,7 @@
 //  2. substitute.go: {{NAME}} in every string of every manifest, keys too. It works on decoded strings, so a value can
 //     never change the structure of a manifest. A name without a value is an error; a value is not looked at again.
 //     fields.go: a value becomes a number or a boolean where its field takes one.
-//  3. decorate.go, workloads.go, images.go, resources.go: pods get the variables as environment, the credentials as
+//  3. decorate.go, workloads.go, references.go: pods get the variables as environment, the credentials as
 //     volumes, node placement, image mirrors, proxy settings and resource requirements.
 //  4. namespace.go: everything moves to the install namespace where the AddOnDeploymentConfig names one.
 //

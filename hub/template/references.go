@@ -2,6 +2,9 @@ package template
 
 import (
 	"fmt"
+	"strings"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/confighash"
@@ -46,4 +49,56 @@ func (a *agent) input(request addon.Request) (*Compiled, Input, error) {
 		}
 	}
 	return c, in, nil
+}
+
+// mirrorsOf returns the image mirrors: those of the configuration, else those of the cluster's annotation. The error is
+// an addon.InvalidError.
+func mirrorsOf(in Input) ([]addonv1beta1.ImageMirror, error) {
+	if in.Config != nil && len(in.Config.Spec.Registries) > 0 {
+		return in.Config.Spec.Registries, nil
+	}
+	return addon.ClusterImageRegistries(in.Cluster)
+}
+
+// resourcesOf returns the resources of a container from the last rule that matches it (docs/reference/hub.md,
+// "Decoration of workloads"); false when no rule does. An id consists of resource, object and container, separated by
+// colons. An init container gets resources only from a rule that ends in its name, since other rules are about the
+// containers that keep running.
+func resourcesOf(
+	workload, container string, initial bool, rules []addonv1beta1.ContainerResourceRequirements,
+) (int, bool) {
+	id := workload + ":" + container
+	for i := len(rules) - 1; i >= 0; i-- {
+		rule := &rules[i]
+		if !matchesContainer(rule.ContainerID, id) || (initial && !strings.HasSuffix(rule.ContainerID, ":"+container)) {
+			continue
+		}
+		return i, true
+	}
+	return 0, false
+}
+
+// matchesContainer reports whether an id matches a pattern, in which * stands for one or more characters.
+func matchesContainer(pattern, id string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == id
+	}
+	rest, found := strings.CutPrefix(id, parts[0])
+	if !found {
+		return false
+	}
+	last := parts[len(parts)-1]
+	for _, part := range parts[1 : len(parts)-1] {
+		// The star before the part takes at least one character.
+		if rest == "" {
+			return false
+		}
+		at := strings.Index(rest[1:], part)
+		if at < 0 {
+			return false
+		}
+		rest = rest[1+at+len(part):]
+	}
+	return len(rest) > len(last) && strings.HasSuffix(rest, last)
 }

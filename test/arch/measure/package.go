@@ -23,7 +23,7 @@ type Package struct {
 	Files, Lines, TestLines, Exported int
 	// Knot is how many files all reach each other, 1 where none do.
 	Knot int
-	// HasDoc reports whether there is a doc.go.
+	// HasDoc reports whether there is a package comment.
 	HasDoc bool
 	// Functions are all functions and methods, the longest first.
 	Functions []Function
@@ -80,7 +80,6 @@ func of(p *packages.Package) (Package, error) {
 			return Package{}, err
 		}
 		one.Lines += lines
-		one.HasDoc = one.HasDoc || filepath.Base(file) == "doc.go"
 	}
 	tests, err := filepath.Glob(filepath.Join(filepath.Dir(p.GoFiles[0]), "*_test.go"))
 	if err != nil {
@@ -110,6 +109,7 @@ func of(p *packages.Package) (Package, error) {
 
 // look counts the functions and habits of a file.
 func (p *Package) look(set *token.FileSet, file *ast.File, root string) {
+	p.HasDoc = p.HasDoc || file.Doc != nil
 	for _, habit := range Habits {
 		p.Counts[habit.Name] += habit.count(file)
 	}

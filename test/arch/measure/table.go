@@ -59,7 +59,7 @@ func Sum(all []Package) []Row {
 	for _, p := range all {
 		files, lines, tests = files+p.Files, lines+p.Lines, tests+p.TestLines
 		functions = append(functions, p.Functions...)
-		if !p.HasDoc && !strings.HasPrefix(p.Path, "cmd/") {
+		if !p.HasDoc {
 			undocumented++
 		}
 		if p.Knot > largest.Knot {
@@ -71,7 +71,7 @@ func Sum(all []Package) []Row {
 	}
 	rows := []Row{
 		{"packages, files, lines, lines of tests", fmt.Sprintf("%d, %d, %d, %d", len(all), files, lines, tests)},
-		{"packages without doc.go", fmt.Sprint(undocumented)},
+		{"packages without a comment", fmt.Sprint(undocumented)},
 		{"largest knot", fmt.Sprintf("%d files, %s", largest.Knot, largest.Path)},
 	}
 	rows = append(rows, ofFunctions(functions)...)
