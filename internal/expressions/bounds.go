@@ -128,4 +128,4 @@ func (l limited) replace(part interpreter.Interpretable) (interpreter.Interpreta
 }
 
 // unknown hides that an argument is a constant. CEL would compile a constant regular expression without a limit.
-type unknown struct{ interpreter.Interpretable }
+type unknown struct{ interpreter.InterpretableV2 }

@@ -137,10 +137,10 @@ func celSubstring(args []ref.Val) ref.Val {
 func celIndexOf(args []ref.Val) ref.Val {
 	runes, wanted, from := []rune(textAt(args, 0)), textAt(args, 1), numberAt(args, 2, 0)
 	switch {
-	case wanted == "":
-		return types.Int(from)
 	case from < 0:
 		return celOutOfRange(from)
+	case wanted == "":
+		return types.Int(min(from, len(runes)))
 	case from >= len(runes):
 		return types.Int(-1)
 	}
@@ -155,10 +155,10 @@ func celLastIndexOf(args []ref.Val) ref.Val {
 	runes, wanted := []rune(textAt(args, 0)), []rune(textAt(args, 1))
 	last := numberAt(args, 2, len(runes))
 	switch {
-	case len(wanted) == 0:
-		return types.Int(last)
 	case last < 0:
 		return celOutOfRange(last)
+	case len(wanted) == 0:
+		return types.Int(min(last, len(runes)))
 	case len(args) > 2 && last >= len(runes):
 		return types.Int(-1)
 	}
