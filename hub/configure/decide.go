@@ -29,6 +29,7 @@ const (
 const (
 	reasonSoaked = "SoakedBefore"
 	reasonBroke  = "BrokeWhileItSoaked"
+	reasonOwn    = "OwnConfiguration"
 )
 
 // maxListed is how many configurations or placements a message lists.

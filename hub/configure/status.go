@@ -1,6 +1,7 @@
 package configure
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,8 @@ func record(f facts, decided configuration, after *addonv1beta1.ManagedClusterAd
 		reconcile.SetCondition(&status.Conditions, *decided.configured, now)
 	}
 	condition := progress(f.addOn, status.Conditions, works, decided.references)
-	settles := f.settles(now)
+	noted, contents := f.noted(decided)
+	settles := f.settles(noted, now)
 	if completed(condition) && len(works.rollingOut) > 0 && (settles || f.completedSince().IsZero()) {
 		condition = inProgress("progressing... " + message.List(works.rollingOut, maxListed, "; "))
 	}
@@ -34,7 +36,7 @@ func record(f facts, decided configuration, after *addonv1beta1.ManagedClusterAd
 		condition = f.failing(decided, condition, settles && broken(works), now)
 	}
 	f.noteSoak(decided, &status.Conditions, completed(condition), settles, now)
-	setProgress(f, decided, &status.Conditions, condition, now)
+	f.setProgress(decided, contents, &status.Conditions, condition, now)
 	if completed(condition) {
 		for i := range status.ConfigReferences {
 			reference := &status.ConfigReferences[i]
@@ -58,9 +60,9 @@ func (f facts) completedSince() time.Time {
 
 // settles reports whether the configuration of the add-on is completed for less time than the rollout wants to see it
 // well. What happens later is for its health to show.
-func (f facts) settles(now time.Time) bool {
+func (f facts) settles(noted *metav1.Condition, now time.Time) bool {
 	since := f.completedSince()
-	if since.IsZero() || meta.IsStatusConditionTrue(f.addOn.Status.Conditions, names.ConditionSoaked) {
+	if since.IsZero() || noted != nil && noted.Status == metav1.ConditionTrue {
 		return false
 	}
 	window := settled
@@ -70,30 +72,88 @@ func (f facts) settles(now time.Time) bool {
 	return now.Before(since.Add(window))
 }
 
+// Messages of the condition addon.spokelet.io/Soaked. The contents that the rollout gave follow.
+const (
+	messageSoaked   = "the configuration had soaked before it broke, so that the rollout does not wait for it"
+	messageUnsoaked = "the configuration was complete and did not stay so while it soaked; the rollout waits for the " +
+		"soak and the progressDeadline from when it was complete at first"
+	messageOwn = "spec.configs of the add-on names configurations; a change of them does not begin the time that the " +
+		"rollout waits for it again"
+)
+
+// noted returns condition addon.spokelet.io/Soaked of the add-on and the contents that it names; nil where the add-on
+// does not have those. A hub manager that does not know the condition leaves it beside another content.
+func (f facts) noted(decided configuration) (*metav1.Condition, addonconfig.Contents) {
+	c := meta.FindStatusCondition(f.addOn.Status.Conditions, names.ConditionSoaked)
+	if c == nil {
+		return nil, nil
+	}
+	contents := addonconfig.ReadContents(c.Message)
+	if contents == nil || !decided.target.Gives(contents) && !decided.target.Same(contents, decided.references) {
+		return nil, nil
+	}
+	return c, contents
+}
+
+// continues reports whether the rollout gives the add-on what it gave it before. contents are those that condition
+// addon.spokelet.io/Soaked names. Without them, a configuration of the rollout that spec.configs does not replace any
+// more looks like a new one.
+func (f facts) continues(decided configuration, contents addonconfig.Contents) bool {
+	return addonconfig.SameDesired(f.addOn.Status.ConfigReferences, decided.references) ||
+		decided.target.Admitted(f.addOn) || decided.target.Gives(contents)
+}
+
+// given returns the contents that the rollout gives the add-on, including those that spec.configs replaces. contents
+// are those that condition addon.spokelet.io/Soaked names already; nil for none.
+func (f facts) given(decided configuration, contents addonconfig.Contents) addonconfig.Contents {
+	if contents != nil {
+		return contents
+	}
+	bare, has := *f.addOn, f.addOn.Status.ConfigReferences
+	bare.Spec.Configs = nil
+	without := f
+	without.addOn = &bare
+	target := without.target()
+	if len(has) == 0 || !f.continues(decided, nil) {
+		return addonconfig.ContentsOf(target.References)
+	}
+	return addonconfig.ContentsOf(slices.DeleteFunc(slices.Clone(has), func(r addonv1beta1.ConfigReference) bool {
+		is := func(d addonconfig.DesiredConfig) bool { return d.ConfigGroupResource == r.ConfigGroupResource }
+		return slices.ContainsFunc(decided.target.Desired, is) && !slices.ContainsFunc(target.Desired, is)
+	}))
+}
+
 // noteSoak records whether a configuration had soaked when it is not complete any more, and if not, since when it was
 // complete at first. Each turn between complete and not complete dates Progressing again, so that a rollout could wait
-// for ever for who takes turns. Another configuration of the rollout begins again.
+// for ever for who takes turns. It also records what the rollout gives to an add-on that names configurations itself,
+// so that turns between those do not date Progressing. Another configuration of the rollout begins again.
 func (f facts) noteSoak(
 	decided configuration, conditions *[]metav1.Condition, isCompleted, settles bool, now time.Time,
 ) {
-	first, noted := f.completedSince(), meta.FindStatusCondition(*conditions, names.ConditionSoaked)
-	same := addonconfig.SameDesired(f.addOn.Status.ConfigReferences, decided.references)
-	switch {
-	case !same && !decided.target.Admitted(f.addOn):
+	noted, contents := f.noted(decided)
+	if noted == nil && meta.FindStatusCondition(*conditions, names.ConditionSoaked) != nil {
+		if decided.held != "" {
+			return // It may be about what the add-on gets when it is not held any more.
+		}
 		meta.RemoveStatusCondition(conditions, names.ConditionSoaked)
-	case f.cma == nil, f.placement < 0, isCompleted, first.IsZero():
-	case !settles:
-		reconcile.SetCondition(conditions, metav1.Condition{
-			Type: names.ConditionSoaked, Status: metav1.ConditionTrue, Reason: reasonSoaked,
-			Message: "the configuration had soaked before it broke, which is no matter of the rollout",
-		}, now)
-	case noted == nil:
-		reconcile.SetCondition(conditions, metav1.Condition{
-			Type: names.ConditionSoaked, Status: metav1.ConditionFalse, Reason: reasonBroke,
-			Message: "the configuration was complete and did not stay so while it soaked; the rollout waits for the soak and " +
-				"the progressDeadline from when it was complete at first",
-		}, first)
 	}
+	if f.cma == nil || f.placement < 0 {
+		return
+	}
+	first, c := f.completedSince(), metav1.Condition{Type: names.ConditionSoaked}
+	broke := !isCompleted && !first.IsZero() && f.continues(decided, contents)
+	switch {
+	case broke && !settles:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, reasonSoaked, messageSoaked
+	case broke && (noted == nil || noted.Status == metav1.ConditionUnknown):
+		c.Status, c.Reason, c.Message, now = metav1.ConditionFalse, reasonBroke, messageUnsoaked, first
+	case noted == nil && decided.held == "" && decided.target.HasOwn():
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, reasonOwn, messageOwn
+	default:
+		return
+	}
+	c.Message += "; the rollout gave " + f.given(decided, contents).String()
+	reconcile.SetCondition(conditions, c, now)
 }
 
 // messageBroke begins the message of Progressing of an add-on that was complete and broke while it settled.
@@ -130,16 +190,16 @@ func forgetApplied(f facts, decided configuration, references []addonv1beta1.Con
 	}
 }
 
-// setProgress sets the condition Progressing. Its transition time is when the present content became desired or, once
+// setProgress sets the condition Progressing. Its transition time is when the rollout gave the present content or, once
 // it is completed, when that was: rollouts measure deadlines and the time of success from it, so it does not move while
-// an add-on is on its way, whatever it waits for.
-func setProgress(
-	f facts, decided configuration, conditions *[]metav1.Condition, want metav1.Condition, now time.Time,
+// an add-on is on its way, whatever it waits for, and whatever its own spec names.
+func (f facts) setProgress(
+	decided configuration, contents addonconfig.Contents, conditions *[]metav1.Condition, want metav1.Condition,
+	now time.Time,
 ) {
 	was := meta.FindStatusCondition(f.addOn.Status.Conditions, want.Type)
 	since := metav1.NewTime(now)
-	if was != nil && completed(*was) == completed(want) &&
-		addonconfig.SameDesired(f.addOn.Status.ConfigReferences, decided.references) {
+	if was != nil && completed(*was) == completed(want) && f.continues(decided, contents) {
 		since = was.LastTransitionTime
 	}
 	reconcile.SetCondition(conditions, want, now)

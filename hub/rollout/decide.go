@@ -216,7 +216,7 @@ func (f facts) placement(index int, of *targets) (planner.Placement, stuckAddOns
 			target = f.target(m.addOn(), index)
 			of.set(cluster, Fingerprint(target.Rolled()))
 		}
-		state, since := f.state(m, target, of.target(cluster), soak)
+		state, since, due := f.state(m, target, of.target(cluster), soak)
 		held := cmp.Or(f.keeps(index, m), heldBy(target))
 		if leaves {
 			held = "keeps what it has while the decisions of placement " + selection.Key.String() + " change"
@@ -224,7 +224,7 @@ func (f facts) placement(index int, of *targets) (planner.Placement, stuckAddOns
 			stuck.add(m, state == planner.Pending && held == "", f.now)
 		}
 		p.Clusters = append(p.Clusters, planner.Cluster{
-			Name: cluster, Group: group.Index, GroupName: group.Name, State: state, Since: since, Due: m.due(soak),
+			Name: cluster, Group: group.Index, GroupName: group.Name, State: state, Since: since, Due: due,
 			Broken: m.broken(), Held: held, Leaving: leaves,
 		})
 	}
@@ -250,28 +250,34 @@ func heldBy(target addonconfig.Target) string {
 	return message.List(target.Waiting, most, "; ")
 }
 
-// state returns the state of an add-on with regard to its target, and since when.
+// state returns the state of an add-on with regard to its target, and since when. due is when an add-on that has the
+// target, and broke while it soaked, should have soaked at first; zero for any other.
 func (f facts) state(
 	m *member, target addonconfig.Target, fingerprint string, soak time.Duration,
-) (planner.State, time.Time) {
+) (state planner.State, since, due time.Time) {
 	same := addonconfig.SameDesired(m.references, target.References)
 	if !same && (len(m.references) == 0 || !target.Admitted(m.addOn())) {
 		if earlier := f.admitted[m.cluster]; earlier.granted && earlier.isAbout(m.uid, fingerprint) {
-			return planner.InFlight, earlier.since // Its status does not show yet that it was admitted.
+			return planner.InFlight, earlier.since, time.Time{} // Its status does not show yet that it was admitted.
 		}
-		return planner.Pending, time.Time{}
+		return planner.Pending, time.Time{}, time.Time{}
 	}
 	// Where only configurations of its own spec differ, what counts is how it does with those of the rollout.
-	state, since := m.reached(soak)
+	noted := target.Gives(m.noted)
+	state, since = m.reached(soak, noted)
 	if state == planner.InFlight && target.AwaitsOwn {
-		return planner.Pending, time.Time{} // It is held by what its own spec names, and nobody waits for that.
+		return planner.Pending, time.Time{}, time.Time{} // Its own spec holds it, and the rollout does not wait for that.
 	}
-	return state, since
+	if noted {
+		due = m.due(soak)
+	}
+	return state, since, due
 }
 
-// reached returns the state of an add-on with regard to the configurations that its status names, and since when.
-func (m *member) reached(soak time.Duration) (planner.State, time.Time) {
-	if m.soaked {
+// reached returns the state of an add-on with regard to the configurations that its status names, and since when. noted
+// reports whether addon.spokelet.io/Soaked is about them.
+func (m *member) reached(soak time.Duration, noted bool) (planner.State, time.Time) {
+	if noted && m.soaked {
 		return planner.Succeeded, time.Time{} // What it does since is no matter of the rollout.
 	}
 	if !m.applied() {

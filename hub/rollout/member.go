@@ -33,8 +33,10 @@ type member struct {
 	// unhealthySince is since when the agent is not available, by the clock of the hub manager; zero when it is, or when
 	// that is not known.
 	unhealthySince time.Time
-	// soaked reports whether the configuration had soaked when it broke; if it had not, firstComplete is since when it was
-	// complete at first, and zero if it never broke.
+	// noted are the contents of the rollout that addon.spokelet.io/Soaked is about. soaked reports whether they had soaked
+	// when they broke; if they had not, firstComplete is since when they were complete at first, and zero if they never
+	// broke.
+	noted         addonconfig.Contents
 	soaked        bool
 	firstComplete time.Time
 	// cause is the most informative condition of an add-on that does not work, and causeSince since when; nil when it
@@ -91,7 +93,8 @@ func newMember(addOn *addonv1beta1.ManagedClusterAddOn, like *member) *member {
 		m.progress, m.progressSince = c.Reason, c.LastTransitionTime.Time
 	}
 	if c := find(names.ConditionSoaked); c != nil {
-		if m.soaked = c.Status == metav1.ConditionTrue; !m.soaked {
+		m.noted, m.soaked = addonconfig.ReadContents(c.Message), c.Status == metav1.ConditionTrue
+		if c.Status == metav1.ConditionFalse {
 			m.firstComplete = c.LastTransitionTime.Time
 		}
 	}

@@ -96,8 +96,14 @@ func TestStateOfAnAddOn(t *testing.T) {
 		},
 		"it had soaked before it broke, and is complete again": {
 			addOn: fixture.With(fixture.AddOn("c", fixture.Has(config, "d"), fixture.Has(template, "t")),
-				progressing("Completed", ago(time.Second)), fixture.IsTrue("addon.spokelet.io/Soaked")),
+				progressing("Completed", ago(time.Second)), soaked(metav1.ConditionTrue, ago(time.Hour), fixture.Desires(config, "d"), fixture.Desires(template, "t"))),
 			soak: time.Hour, state: planner.Succeeded,
+		},
+		"the content before it had soaked before it broke": {
+			addOn: fixture.With(fixture.AddOn("c", fixture.Has(config, "d"), fixture.Desires(template, "t")),
+				progressing("Progressing", ago(time.Second)),
+				soaked(metav1.ConditionTrue, ago(time.Hour), fixture.Desires(config, "d"), fixture.Desires(template, "old"))),
+			soak: time.Hour, state: planner.InFlight, since: ago(time.Second),
 		},
 		"in flight before there is a condition": {
 			addOn: fixture.AddOn("c", fixture.Desires(config, "d"), fixture.Desires(template, "t")), state: planner.InFlight,
@@ -141,20 +147,11 @@ func TestStateOfAnAddOn(t *testing.T) {
 				admitted: map[string]admission{"c": {target: test.admitted, granted: true, since: ago(time.Second)}},
 			}
 			m := newMember(test.addOn, nil)
-			state, since := f.state(m, f.target(m.addOn(), 0), "the target", test.soak)
+			state, since, _ := f.state(m, f.target(m.addOn(), 0), "the target", test.soak)
 			assert.Equal(t, test.state, state)
 			assert.Equal(t, test.since, since)
 		})
 	}
-}
-
-// Shows: hub/rollout-turns
-func TestWhoBreaksWhileItSoaksIsDueSinceItWasCompleteAtFirst(t *testing.T) {
-	broke := fixture.Condition("addon.spokelet.io/Soaked", metav1.ConditionFalse, "BrokeWhileItSoaked", fixture.Noon())
-	m := newMember(fixture.With(fixture.AddOn("c"), broke), nil)
-	assert.Equal(t, fixture.Noon().Add(time.Hour), m.due(time.Hour))
-	assert.Equal(t, fixture.Noon().Add(settled), m.due(0))
-	assert.Zero(t, newMember(fixture.AddOn("c"), nil).due(time.Hour))
 }
 
 // Shows: hub/agents-clocks
@@ -194,7 +191,7 @@ func TestAFailureInTheSoakIsSeenByTheClockOfTheHub(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			f := facts{cma: fixture.NewCMA(nil, fixture.Placement("p", template)), states: addonconfig.States{template: {Hash: "t"}}}
 			m := tc.is.saw(tc.before, at(tc.seen))
-			state, _ := f.state(m, f.target(m.addOn(), 0), "", soak)
+			state, _, _ := f.state(m, f.target(m.addOn(), 0), "", soak)
 			assert.Equal(t, tc.want, state)
 		})
 	}

@@ -1,0 +1,95 @@
+package addonconfig
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strings"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/spokelet/spokelet/internal/confighash"
+)
+
+// Contents say what an add-on has or had: a digest of its configurations of each kind, by a digest of the kind. As a
+// text they fit into the message of a condition, whatever names and hashes the configurations have.
+type Contents map[string]string
+
+// ContentsOf returns the contents that references desire.
+func ContentsOf(references []addonv1beta1.ConfigReference) Contents {
+	kinds := map[string][]string{}
+	for _, reference := range references {
+		key, kind := "", kindOf(reference.ConfigGroupResource)
+		if desired := reference.DesiredConfig; desired != nil {
+			key = confighash.Key(reference.ConfigGroupResource, desired.ConfigReferent) + "@" + desired.SpecHash
+		}
+		kinds[kind] = append(kinds[kind], key)
+	}
+	contents := make(Contents, len(kinds))
+	for kind, keys := range kinds {
+		slices.Sort(keys)
+		contents[kind] = digest(strings.Join(keys, "\n"), 16)
+	}
+	return contents
+}
+
+func kindOf(resource addonv1beta1.ConfigGroupResource) string {
+	return digest(resource.Group+"/"+resource.Resource, 8)
+}
+
+// digest returns the first hexadecimal digits of the SHA-256 of a text.
+func digest(text string, digits int) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])[:digits]
+}
+
+// String returns the text that ReadContents reads at the end of a message.
+func (c Contents) String() string {
+	all := make([]string, 0, len(c))
+	for kind, content := range c {
+		all = append(all, kind+"-"+content)
+	}
+	slices.Sort(all)
+	return "[" + strings.Join(all, " ") + "]"
+}
+
+// ReadContents returns the contents at the end of a message; nil where there are none.
+func ReadContents(message string) Contents {
+	text, found := strings.CutSuffix(message, "]")
+	begin := strings.LastIndex(text, "[")
+	if !found || begin < 0 {
+		return nil
+	}
+	contents := Contents{}
+	for _, one := range strings.Fields(text[begin+1:]) {
+		kind, content, found := strings.Cut(one, "-")
+		if !found {
+			return nil
+		}
+		contents[kind] = content
+	}
+	return contents
+}
+
+// HasOwn reports whether the spec of the add-on itself names a configuration.
+func (t Target) HasOwn() bool {
+	return slices.ContainsFunc(t.Desired, func(d DesiredConfig) bool { return d.Level == FromAddOn })
+}
+
+// Gives reports whether contents are those of the target. Kinds that the spec of the add-on itself names do not count.
+func (t Target) Gives(contents Contents) bool {
+	return contents != nil && t.Same(contents, t.References)
+}
+
+// Same reports whether contents are those of references. Kinds that the spec of the add-on itself names do not count.
+func (t Target) Same(contents Contents, references []addonv1beta1.ConfigReference) bool {
+	a, b := maps.Clone(contents), ContentsOf(references)
+	for _, desired := range t.Desired {
+		if desired.Level == FromAddOn {
+			delete(a, kindOf(desired.ConfigGroupResource))
+			delete(b, kindOf(desired.ConfigGroupResource))
+		}
+	}
+	return maps.Equal(a, b)
+}
