@@ -26,6 +26,8 @@ import (
 // A rollout (Progressive) is under way to the next content of an AddOnDeploymentConfig, and cluster c1 is not its turn.
 // A ConfigMap, which the hub manager does not read and of which nobody has reported a hash yet, is named as well: by the
 // placement, for all clusters, or by the add-on of one.
+//
+// Shows: hub/rollout-unknown-hash
 func TestAnUnknownHashDoesNotBringTheRestOfTheTargetPastTheRollout(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, install := range []func(*runtime.Scheme) error{
