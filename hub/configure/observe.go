@@ -32,8 +32,11 @@ func (c *Configurer) observe(
 		return f, err
 	}
 	f.placement, f.doubts = owner.Index, owner.Doubts
-	configs := addonconfig.Wanted(cma, f.placement, addOn.Spec.Configs)
-	configs = append(configs, addonconfig.Wanted(cma, f.placement, nil)...) // Its own spec may replace some of them.
+	desired := addonconfig.DesiredConfigs(cma, f.placement, addOn.Spec.Configs)
+	configs := make([]addonv1beta1.AddOnConfig, 0, len(desired))
+	for _, d := range desired {
+		configs = append(configs, d.AddOnConfig)
+	}
 	if f.states, err = c.Store.States(ctx, configs...); err != nil {
 		return f, err
 	}

@@ -1,7 +1,6 @@
 package configure
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -89,7 +88,7 @@ func (f facts) noted(decided configuration) (*metav1.Condition, addonconfig.Cont
 		return nil, nil
 	}
 	contents := addonconfig.ReadContents(c.Message)
-	if contents == nil || !decided.target.Gives(contents) && !decided.target.Same(contents, decided.references) {
+	if !decided.target.Gives(contents) && !decided.target.Same(contents, decided.references) {
 		return nil, nil
 	}
 	return c, contents
@@ -99,61 +98,59 @@ func (f facts) noted(decided configuration) (*metav1.Condition, addonconfig.Cont
 // addon.spokelet.io/Soaked names. Without them, a configuration of the rollout that spec.configs does not replace any
 // more looks like a new one.
 func (f facts) continues(decided configuration, contents addonconfig.Contents) bool {
-	return addonconfig.SameDesired(f.addOn.Status.ConfigReferences, decided.references) ||
-		decided.target.Admitted(f.addOn) || decided.target.Gives(contents)
-}
-
-// given returns the contents that the rollout gives the add-on, including those that spec.configs replaces. contents
-// are those that condition addon.spokelet.io/Soaked names already; nil for none.
-func (f facts) given(decided configuration, contents addonconfig.Contents) addonconfig.Contents {
-	if contents != nil {
-		return contents
-	}
-	bare, has := *f.addOn, f.addOn.Status.ConfigReferences
-	bare.Spec.Configs = nil
-	without := f
-	without.addOn = &bare
-	target := without.target()
-	if len(has) == 0 || !f.continues(decided, nil) {
-		return addonconfig.ContentsOf(target.References)
-	}
-	return addonconfig.ContentsOf(slices.DeleteFunc(slices.Clone(has), func(r addonv1beta1.ConfigReference) bool {
-		is := func(d addonconfig.DesiredConfig) bool { return d.ConfigGroupResource == r.ConfigGroupResource }
-		return slices.ContainsFunc(decided.target.Desired, is) && !slices.ContainsFunc(target.Desired, is)
-	}))
+	had := decided.target.Contents(f.addOn.Status.ConfigReferences)
+	return decided.target.Same(had, decided.references) || decided.target.Same(contents, decided.references)
 }
 
 // noteSoak records whether a configuration had soaked when it is not complete any more, and if not, since when it was
 // complete at first. Each turn between complete and not complete dates Progressing again, so that a rollout could wait
-// for ever for who takes turns. It also records what the rollout gives to an add-on that names configurations itself,
-// so that turns between those do not date Progressing. Another configuration of the rollout begins again.
+// for ever for who takes turns. Of an add-on that names configurations itself it records what the rollout gives, so
+// that turns between those do not date Progressing. Another configuration of the rollout begins again.
 func (f facts) noteSoak(
 	decided configuration, conditions *[]metav1.Condition, isCompleted, settles bool, now time.Time,
 ) {
 	noted, contents := f.noted(decided)
-	if noted == nil && meta.FindStatusCondition(*conditions, names.ConditionSoaked) != nil {
+	status := metav1.ConditionUnknown
+	if noted != nil {
+		status = noted.Status
+	} else if meta.FindStatusCondition(*conditions, names.ConditionSoaked) != nil {
 		if decided.held != "" {
 			return // It may be about what the add-on gets when it is not held any more.
 		}
 		meta.RemoveStatusCondition(conditions, names.ConditionSoaked)
 	}
-	if f.cma == nil || f.placement < 0 {
-		return
-	}
-	first, c := f.completedSince(), metav1.Condition{Type: names.ConditionSoaked}
-	broke := !isCompleted && !first.IsZero() && f.continues(decided, contents)
+	first, rolledOut := f.completedSince(), f.cma != nil && f.placement >= 0
+	broke := rolledOut && !isCompleted && !first.IsZero() && f.continues(decided, contents)
 	switch {
 	case broke && !settles:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, reasonSoaked, messageSoaked
-	case broke && (noted == nil || noted.Status == metav1.ConditionUnknown):
-		c.Status, c.Reason, c.Message, now = metav1.ConditionFalse, reasonBroke, messageUnsoaked, first
-	case noted == nil && decided.held == "" && decided.target.HasOwn():
-		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, reasonOwn, messageOwn
-	default:
+		status = metav1.ConditionTrue
+	case broke && status == metav1.ConditionUnknown:
+		status, now = metav1.ConditionFalse, first
+	case status == metav1.ConditionUnknown && decided.held != "":
+		return
+	case status == metav1.ConditionUnknown && (!rolledOut || !decided.target.HasOwn()):
+		meta.RemoveStatusCondition(conditions, names.ConditionSoaked)
 		return
 	}
-	c.Message += "; the rollout gave " + f.given(decided, contents).String()
-	reconcile.SetCondition(conditions, c, now)
+	if noted == nil || decided.held == "" {
+		contents = decided.target.Contents(decided.references)
+	}
+	reconcile.SetCondition(conditions, soak(status, contents), now)
+}
+
+// soak returns condition addon.spokelet.io/Soaked.
+func soak(status metav1.ConditionStatus, contents addonconfig.Contents) metav1.Condition {
+	c := metav1.Condition{Type: names.ConditionSoaked, Status: status}
+	switch status {
+	case metav1.ConditionTrue:
+		c.Reason, c.Message = reasonSoaked, messageSoaked
+	case metav1.ConditionFalse:
+		c.Reason, c.Message = reasonBroke, messageUnsoaked
+	case metav1.ConditionUnknown:
+		c.Reason, c.Message = reasonOwn, messageOwn
+	}
+	c.Message += "; the rollout gave " + contents.String()
+	return c
 }
 
 // messageBroke begins the message of Progressing of an add-on that was complete and broke while it settled.

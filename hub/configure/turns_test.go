@@ -1,10 +1,13 @@
 package configure
 
 import (
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -164,14 +167,69 @@ func TestThatAnotherContentHadSoakedIsForgotten(t *testing.T) {
 		meta.FindStatusCondition(f.addOn.Status.Conditions, "Progressing").Reason)
 }
 
-// One cluster at a time moves, and each has ten minutes to become well and five to stay so. A user who may write the
-// add-on of cluster a changes the configurations that the add-on itself names.
+const raceDeadline, raceSoak = 10 * time.Minute, 5 * time.Minute
+
+// race is a rollout to clusters a and b, of which one moves at a time. Each has ten minutes to become well and has to
+// stay so for five. A user may write the add-on of a.
+type race struct {
+	r      *rollout.Reconciler
+	cma    *addonv1beta1.ClusterManagementAddOn
+	states addonconfig.States
+	a, b   *addonv1beta1.ManagedClusterAddOn
+}
+
+func newRace(rolled ...addonv1beta1.AddOnConfig) *race {
+	r := &race{r: &rollout.Reconciler{}, states: own().states, a: own().addOn, b: own().addOn.DeepCopy()}
+	r.a.Namespace, r.b.Namespace = "a", "b"
+	r.cma = fixture.NewCMA(nil, fixture.ByStrategy(clusterv1alpha1.RolloutStrategy{
+		Type: clusterv1alpha1.Progressive, Progressive: &clusterv1alpha1.RolloutProgressive{
+			MaxConcurrency: intstr.FromInt32(1), RolloutConfig: clusterv1alpha1.RolloutConfig{
+				ProgressDeadline: "10m", MaxFailures: intstr.FromString("100%"), MinSuccessTime: metav1.Duration{Duration: raceSoak},
+			},
+		},
+	}, fixture.Placement("p", rolled...)))
+	return r
+}
+
+func (r *race) plan(now time.Time) {
+	both := placement("p", "a", "b")
+	decisions := fleet.NewDecisions(types.NamespacedName{Namespace: "ns", Name: "p"}, both.placement,
+		[]*clusterv1beta1.PlacementDecision{both.page}, false, fixture.Noon().Add(-time.Hour), nil)
+	r.r.Rehearse(rollout.World{
+		Now: now, CMA: r.cma, Placements: []*fleet.Decisions{decisions}, AddOns: []*addonv1beta1.ManagedClusterAddOn{r.a, r.b}, States: r.states,
+	})
+}
+
+func (r *race) configure(now time.Time, well bool) {
+	c := &Configurer{Admission: func(addOn metav1.Object, target []addonv1beta1.ConfigReference) Admission {
+		granted, reason := r.r.Admission(addOn, target)
+		return Admission{Granted: granted, Reason: reason}
+	}}
+	progress := func(references []addonv1beta1.ConfigReference) addon.Progress {
+		work := fixture.Work("w", 3, references)
+		if !well {
+			work.Status.Conditions[1].Status = metav1.ConditionFalse
+		}
+		return addon.Progress{Now: now, Works: []*workv1.ManifestWork{work}}
+	}
+	r.a = c.Rehearse(r.cma, r.a, r.states, now, progress)
+	r.b = c.Rehearse(r.cma, r.b, r.states, now, progress)
+}
+
+// given reports whether cluster b has a version of template t.
+func (r *race) given(version string) bool {
+	return slices.ContainsFunc(r.b.Status.ConfigReferences, func(reference addonv1beta1.ConfigReference) bool {
+		return reference.DesiredConfig.SpecHash == version
+	})
+}
+
+// A user who may write the add-on of cluster a changes the configurations that the add-on itself names.
 // Shows: hub/rollout-own-turns
 func TestOwnConfigurationsInTurnsHoldNoOtherCluster(t *testing.T) {
 	type configs = []addonv1beta1.AddOnConfig
 	tmpl, rolled, x, y := fixture.Template("t"), fixture.DeploymentConfig("rolled"), fixture.DeploymentConfig("x"), fixture.DeploymentConfig("y")
-	states := addonconfig.States{tmpl: {Hash: "new"}, rolled: {Hash: "r"}, x: {Hash: "x"}, y: {Hash: "y"}}
-	const deadline, soak = 10 * time.Minute, 5 * time.Minute
+	// A cluster may be complete at the end of its deadline, and break at the end of its soak.
+	const longest = 2*raceDeadline + raceSoak
 	never := []bool{false}
 	for sentence, tc := range map[string]struct {
 		rolled configs
@@ -179,58 +237,70 @@ func TestOwnConfigurationsInTurnsHoldNoOtherCluster(t *testing.T) {
 		well   []bool
 		within time.Duration
 	}{
-		"nothing changes, and it is not well":         {configs{tmpl, rolled}, []configs{nil}, never, deadline},
-		"nothing changes, and it is well":             {configs{tmpl, rolled}, []configs{nil}, []bool{true}, soak},
-		"one after the other":                         {configs{tmpl}, []configs{{x}, {y}}, never, deadline},
-		"one that is there and not so":                {configs{tmpl}, []configs{{x}, nil}, never, deadline},
-		"one in place of one of the rollout":          {configs{tmpl, rolled}, []configs{nil, {x}}, never, deadline},
-		"one from the start":                          {configs{tmpl, rolled}, []configs{{x}, nil}, never, deadline},
-		"one after the other, and it is well between": {configs{tmpl}, []configs{{x}, {x}, {y}, {y}}, []bool{false, true}, 2*deadline + soak},
+		"nothing changes, and it is not well":         {configs{tmpl, rolled}, []configs{nil}, never, raceDeadline},
+		"nothing changes, and it is well":             {configs{tmpl, rolled}, []configs{nil}, []bool{true}, raceSoak},
+		"one after the other":                         {configs{tmpl}, []configs{{x}, {y}}, never, raceDeadline},
+		"one that is there and not so":                {configs{tmpl}, []configs{{x}, nil}, never, raceDeadline},
+		"one in place of one of the rollout":          {configs{tmpl, rolled}, []configs{nil, {x}}, never, raceDeadline},
+		"one from the start":                          {configs{tmpl, rolled}, []configs{{x}, nil}, never, raceDeadline},
+		"one after the other, and it is well between": {configs{tmpl}, []configs{{x}, {x}, {y}, {y}}, []bool{false, true}, longest},
 		"one of the rollout comes back, and is well for a while": {
-			configs{tmpl, rolled}, []configs{nil, nil, {x}}, []bool{false, true, false}, 2*deadline + soak,
+			configs{tmpl, rolled}, []configs{nil, nil, {x}}, []bool{false, true, false}, longest,
 		},
 		"one of the rollout comes back, and is not well": {
-			configs{tmpl, rolled}, []configs{{x}, {x}, nil}, []bool{false, true, false}, 2*deadline + soak,
+			configs{tmpl, rolled}, []configs{{x}, {x}, nil}, []bool{false, true, false}, longest,
 		},
 	} {
 		for _, every := range []time.Duration{time.Minute, 3 * time.Minute, 9 * time.Minute} {
 			t.Run(sentence+" every "+every.String(), func(t *testing.T) {
-				r := &rollout.Reconciler{}
-				c := &Configurer{Admission: func(addOn metav1.Object, target []addonv1beta1.ConfigReference) Admission {
-					granted, reason := r.Admission(addOn, target)
-					return Admission{Granted: granted, Reason: reason}
-				}}
-				cma := fixture.NewCMA(nil, fixture.ByStrategy(clusterv1alpha1.RolloutStrategy{
-					Type: clusterv1alpha1.Progressive, Progressive: &clusterv1alpha1.RolloutProgressive{
-						MaxConcurrency: intstr.FromInt32(1), RolloutConfig: clusterv1alpha1.RolloutConfig{
-							ProgressDeadline: "10m", MaxFailures: intstr.FromString("100%"), MinSuccessTime: metav1.Duration{Duration: soak},
-						},
-					},
-				}, fixture.Placement("p", tc.rolled...)))
-				both := placement("p", "a", "b")
-				decisions := []*fleet.Decisions{fleet.NewDecisions(types.NamespacedName{Namespace: "ns", Name: "p"}, both.placement,
-					[]*clusterv1beta1.PlacementDecision{both.page}, false, fixture.Noon().Add(-time.Hour), nil)}
-				a, b := fixture.With(fixture.AddOn("a"), fixture.IsTrue("ManifestApplied")), fixture.AddOn("b")
-				for after := time.Duration(0); len(b.Status.ConfigReferences) == 0; after += 10 * time.Second {
-					if !assert.LessOrEqual(t, after, tc.within+time.Minute, "b still waits for a") {
-						return
-					}
+				r := newRace(tc.rolled...)
+				for after := time.Duration(0); !r.given("new"); after += 10 * time.Second {
+					require.LessOrEqual(t, after, tc.within+time.Minute, "b still waits for a")
 					now, turn := fixture.Noon().Add(after), int(after/every)
-					a.Spec.Configs = tc.own[turn%len(tc.own)]
-					progress := func(references []addonv1beta1.ConfigReference) addon.Progress {
-						work := fixture.Work("w", 3, references)
-						if !tc.well[turn%len(tc.well)] {
-							work.Status.Conditions[1].Status = metav1.ConditionFalse
-						}
-						return addon.Progress{Now: now, Works: []*workv1.ManifestWork{work}}
-					}
-					r.Rehearse(rollout.World{
-						Now: now, CMA: cma, Placements: decisions, AddOns: []*addonv1beta1.ManagedClusterAddOn{a, b}, States: states,
-					})
-					a = c.Rehearse(cma, a, states, now, progress)
-					b = c.Rehearse(cma, b, states, now, progress)
+					r.a.Spec.Configs = tc.own[turn%len(tc.own)]
+					r.plan(now)
+					r.configure(now, tc.well[turn%len(tc.well)])
 				}
 			})
+		}
+	}
+}
+
+// A user changes the configurations at any instant, also between a plan and the pass that follows it, and the hub manager
+// starts again now and then. Version "new" is rolled out, and then version "next".
+// Shows: hub/rollout-own-turns
+func TestOwnConfigurationsAtAnyTimeHoldNoOtherCluster(t *testing.T) {
+	const longest = 2*raceDeadline + raceSoak
+	x, y, rolled := fixture.DeploymentConfig("x"), fixture.DeploymentConfig("y"), fixture.DeploymentConfig("rolled")
+	template := fixture.Template("own")
+	choices := [][]addonv1beta1.AddOnConfig{nil, {x}, {y}, {rolled}, {fixture.ConfigMap("c")}, {x, fixture.ConfigMap("c")}, {template}, {template, x}}
+	for seed := range uint64(60) {
+		g := rand.New(rand.NewPCG(seed, 1))
+		r, well, calm := newRace([]addonv1beta1.AddOnConfig{fixture.Template("t"), rolled}[:1+seed%2]...), false, 1+g.IntN(16)
+		r.states[fixture.ConfigMap("c")] = addonconfig.State{Hash: "c"}
+		after := time.Duration(0)
+		for _, version := range []string{"new", "next"} {
+			r.states[fixture.Template("t")] = addonconfig.State{Hash: version}
+			for begin := after; !r.given(version); after += 30 * time.Second {
+				require.LessOrEqual(t, after-begin, longest+2*time.Minute, "b still waits for a, seed %d, %s", seed, version)
+				now := fixture.Noon().Add(after)
+				well = well != (g.IntN(calm) == 0)
+				if g.IntN(calm) == 0 {
+					r.a.Spec.Configs = choices[g.IntN(len(choices))]
+				}
+				if g.IntN(8) == 0 {
+					r.r = &rollout.Reconciler{}
+				}
+				r.plan(now)
+				if g.IntN(4) == 0 {
+					r.a.Spec.Configs = choices[g.IntN(len(choices))]
+				}
+				r.configure(now, well)
+				r.configure(now, well)
+				once := r.a.Status
+				r.configure(now, well)
+				assert.Equal(t, once, r.a.Status, "nothing changes by itself, seed %d", seed)
+			}
 		}
 	}
 }

@@ -28,6 +28,11 @@ func TestContentsAreReadFromAMessage(t *testing.T) {
 func TestWhetherATargetGivesContents(t *testing.T) {
 	type refs = []addonv1beta1.ConfigReference
 	tmpl, rolled, x := fixture.Template("t"), fixture.DeploymentConfig("rolled"), fixture.DeploymentConfig("x")
+	states := States{tmpl: {Hash: "t"}, rolled: {Hash: "r"}, x: {Hash: "x"}, fixture.Template("own"): {Hash: "o"}}
+	cma := fixture.NewCMA(nil, fixture.Placement("p", tmpl, rolled))
+	version := ContentsOf(refs{fixture.Has(tmpl, "t")})[kindOf(tmpl.ConfigGroupResource)]
+	withMap := fixture.AddOn("c")
+	withMap.Spec.Configs = []addonv1beta1.AddOnConfig{fixture.ConfigMap("c")}
 	for sentence, tc := range map[string]struct {
 		own      []addonv1beta1.AddOnConfig
 		contents Contents
@@ -42,15 +47,17 @@ func TestWhetherATargetGivesContents(t *testing.T) {
 		"another one of a kind of the add-on":   {[]addonv1beta1.AddOnConfig{x}, ContentsOf(refs{fixture.Has(tmpl, "t"), fixture.Desires(rolled, "s")}), true},
 		"none of a kind of the add-on":          {[]addonv1beta1.AddOnConfig{x}, ContentsOf(refs{fixture.Has(tmpl, "t")}), true},
 		"another hash of a kind of the rollout": {[]addonv1beta1.AddOnConfig{x}, ContentsOf(refs{fixture.Has(tmpl, "old")}), false},
-		"unknown contents":                      {nil, nil, false},
-		"unknown contents, and all of its own":  {[]addonv1beta1.AddOnConfig{x, fixture.Template("own")}, nil, false},
-		"none, and all of its own":              {[]addonv1beta1.AddOnConfig{x, fixture.Template("own")}, Contents{}, true},
+		"a kind of the add-on that it gave up":  {nil, Contents{kindOf(rolled.ConfigGroupResource): "", kindOf(tmpl.ConfigGroupResource): version}, true},
+		"a kind of the add-on that it gave up, and another hash": {nil, Contents{kindOf(rolled.ConfigGroupResource): "", kindOf(tmpl.ConfigGroupResource): "x"}, false},
+		"a kind that only the add-on named":                      {nil, NewTarget(Inputs{AddOn: withMap, CMA: cma, States: states}).Contents(refs{fixture.Has(tmpl, "t"), fixture.Desires(rolled, "r"), fixture.Desires(fixture.ConfigMap("c"), "c")}), true},
+		"unknown contents":                                       {nil, nil, false},
+		"unknown contents, and all of its own":                   {[]addonv1beta1.AddOnConfig{x, fixture.Template("own")}, nil, false},
+		"none, and all of its own":                               {[]addonv1beta1.AddOnConfig{x, fixture.Template("own")}, Contents{}, true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			addOn := fixture.AddOn("c")
 			addOn.Spec.Configs = tc.own
-			target := NewTarget(Inputs{AddOn: addOn, CMA: fixture.NewCMA(nil, fixture.Placement("p", tmpl, rolled)),
-				States: States{tmpl: {Hash: "t"}, rolled: {Hash: "r"}, x: {Hash: "x"}, fixture.Template("own"): {Hash: "o"}}})
+			target := NewTarget(Inputs{AddOn: addOn, CMA: cma, States: states})
 			assert.Equal(t, len(tc.own) > 0, target.HasOwn())
 			assert.Equal(t, tc.want, target.Gives(tc.contents))
 		})

@@ -19,8 +19,8 @@ const ConditionWorkloadsReady = "addon.spokelet.io/WorkloadsReady"
 // ConditionSoaked is the condition that says of a ManagedClusterAddOn whether its configuration had soaked when it was
 // not complete any more, with False since when it was complete at first. Its message ends with a digest of what the
 // rollout gave the add-on, and it says nothing about another content. It is there once a configuration was complete and
-// did not stay so, and, with Unknown until then, once the add-on names configurations itself. It is Spokelet's own
-// addition.
+// did not stay so; until then it is there with Unknown while the add-on names configurations itself. It is Spokelet's
+// own addition.
 const ConditionSoaked = "addon.spokelet.io/Soaked"
 
 // ConditionNamespaceReady is the condition that says of a ManagedCluster that a namespace with its name belongs to
