@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/clustersets"
+	"github.com/spokelet/spokelet/internal/hubprocess"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -121,6 +123,11 @@ func (r *Reconciler) confirmCluster(ctx context.Context, f fleetFacts, c candida
 	live, err := reconcile.Get(ctx, r.Live, types.NamespacedName{Name: c.cluster}, &clusterv1.ManagedCluster{})
 	if err != nil || same(live, c.managed) {
 		return c, err
+	}
+	if live != nil { // The cache keeps a part of it.
+		if _, err := (&hubprocess.Trims{}).Cluster(live); err != nil {
+			return c, fmt.Errorf("trimming cluster %s: %w", c.cluster, err)
+		}
 	}
 	if live == nil || c.managed == nil || live.UID != c.managed.UID ||
 		slices.ContainsFunc(c.concerned, func(d *fleet.Decisions) bool { return !r.decidesAlike(d, live, c.managed) }) {

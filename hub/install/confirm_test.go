@@ -121,6 +121,10 @@ func TestAnAgentKeepsNoAddOnByWritingItsStatus(t *testing.T) {
 		}},
 		"its version, to another scheduler": {want: []string{"c1"}, change: func(c *clusterv1.ManagedCluster) {
 			c.Status.Version.Kubernetes = "v1.99.0"
+			c.Spec.ManagedClusterClientConfigs[0].CABundle = []byte("which the cache does without")
+		}},
+		"claims, to another scheduler": {change: func(c *clusterv1.ManagedCluster) {
+			c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "zone", Value: "a"}}
 		}},
 		"what our placement looks at": {own: true, change: func(c *clusterv1.ManagedCluster) { c.Labels = map[string]string{"env": "prod"} }},
 		"that it is away": {own: true, alike: true, change: func(c *clusterv1.ManagedCluster) {
@@ -141,6 +145,10 @@ func TestAnAgentKeepsNoAddOnByWritingItsStatus(t *testing.T) {
 				}}
 				h.r.Placements.Passes.End(key, h.r.Placements.Passes.Begin(key, h.clock.Now()))
 			}
+			var managed clusterv1.ManagedCluster
+			require.NoError(t, h.Get(t.Context(), types.NamespacedName{Name: "c1"}, &managed))
+			managed.Spec.ManagedClusterClientConfigs = []clusterv1.ClientConfig{{URL: "https://c1"}}
+			require.NoError(t, h.Update(t.Context(), &managed))
 			h.dropped("c1")
 			h.r.Live = interceptor.NewClient(liveOf(t, h), interceptor.Funcs{
 				Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
