@@ -20,7 +20,7 @@ func TestStoredAt(t *testing.T) {
 			e.Time = &stamp
 		}
 		if fields != "" {
-			e.FieldsV1 = &metav1.FieldsV1{Raw: []byte(fields)}
+			e.FieldsV1 = metav1.NewFieldsV1(fields)
 		}
 		return e
 	}

@@ -143,7 +143,7 @@ func TestConcludeKeepsWhatIsUnknown(t *testing.T) {
 	assert.Empty(t, after.Status.ClusterClaims)
 
 	cluster.ManagedFields = []metav1.ManagedFieldsEntry{{
-		Manager: "work-agent", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:capacity":{".":{},"f:cpu":{}}}}`)},
+		Manager: "work-agent", FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:capacity":{".":{},"f:cpu":{}}}}`),
 	}}
 	after = conclude(f, decide(f), nil)
 	assert.Empty(t, after.Status.Capacity, "a resource of ours that no node reports goes")

@@ -51,7 +51,7 @@ func (h *hubLeases) Update(
 	if behind := h.behind.Load(); behind > 0 {
 		at := metav1.NewTime(l.Spec.RenewTime.Add(time.Duration(behind)))
 		l.ManagedFields = []metav1.ManagedFieldsEntry{{
-			Time: &at, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:renewTime":{}}}`)},
+			Time: &at, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:renewTime":{}}}`),
 		}}
 	}
 	return l, nil

@@ -51,7 +51,7 @@ func ownedBy(cluster *clusterv1.ManagedCluster) owned {
 				Allocatable map[string]any `json:"f:allocatable"`
 			} `json:"f:status"`
 		}
-		if err := json.Unmarshal(entry.FieldsV1.Raw, &fields); err != nil {
+		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
 			continue
 		}
 		take(own.capacity, fields.Status.Capacity)

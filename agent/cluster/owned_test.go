@@ -11,7 +11,7 @@ import (
 )
 
 func entry(manager, fields string) metav1.ManagedFieldsEntry {
-	return metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+	return metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: metav1.NewFieldsV1(fields)}
 }
 
 func quantities(values map[string]string) clusterv1.ResourceList {

@@ -20,11 +20,11 @@ func renewed(at, stored time.Time) *coordinationv1.Lease {
 			ManagedFields: []metav1.ManagedFieldsEntry{
 				{
 					Manager: "spokelet", Operation: "Update", Time: &written, FieldsType: "FieldsV1",
-					FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:renewTime":{}}}`)},
+					FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:renewTime":{}}}`),
 				},
 				{
 					Manager: "spokelet-hub", Operation: "Update", Time: &labelled, FieldsType: "FieldsV1",
-					FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{}}}`)},
+					FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{}}}`),
 				},
 			},
 		},

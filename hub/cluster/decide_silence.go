@@ -241,7 +241,7 @@ func TrimLease(in any) (any, error) {
 	if !written.IsZero() {
 		at := metav1.NewTime(written)
 		l.ManagedFields = []metav1.ManagedFieldsEntry{{
-			Time: &at, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:renewTime":{}}}`)},
+			Time: &at, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:renewTime":{}}}`),
 		}}
 	}
 	return l, nil

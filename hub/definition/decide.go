@@ -212,7 +212,7 @@ func Setter(fields []metav1.ManagedFieldsEntry, us ...string) string {
 	var name string
 	var last time.Time
 	for _, entry := range fields {
-		if slices.Contains(us, entry.Manager) || entry.FieldsV1 == nil || !ownsConversion(entry.FieldsV1.Raw) {
+		if slices.Contains(us, entry.Manager) || entry.FieldsV1 == nil || !ownsConversion(entry.FieldsV1.GetRawBytes()) {
 			continue
 		}
 		at := time.Time{}
@@ -229,7 +229,7 @@ func Setter(fields []metav1.ManagedFieldsEntry, us ...string) string {
 // owns reports whether a field manager owns a part of the conversion.
 func owns(fields []metav1.ManagedFieldsEntry, manager string) bool {
 	return slices.ContainsFunc(fields, func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == manager && entry.FieldsV1 != nil && ownsConversion(entry.FieldsV1.Raw)
+		return entry.Manager == manager && entry.FieldsV1 != nil && ownsConversion(entry.FieldsV1.GetRawBytes())
 	})
 }
 

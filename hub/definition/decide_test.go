@@ -125,7 +125,7 @@ func TestDecide(t *testing.T) {
 func TestSetterIsWhoeverWroteTheConversionLast(t *testing.T) {
 	entry := func(manager string, second int64, fields string) metav1.ManagedFieldsEntry {
 		at := metav1.Unix(second, 0)
-		return metav1.ManagedFieldsEntry{Manager: manager, Time: &at, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+		return metav1.ManagedFieldsEntry{Manager: manager, Time: &at, FieldsV1: metav1.NewFieldsV1(fields)}
 	}
 	conversion := `{"f:spec":{"f:conversion":{"f:strategy":{}}}}`
 	fields := []metav1.ManagedFieldsEntry{

@@ -14,7 +14,7 @@ import (
 
 func entry(manager, subresource, fields string) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
-		Manager: manager, Subresource: subresource, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+		Manager: manager, Subresource: subresource, FieldsV1: metav1.NewFieldsV1(fields),
 	}
 }
 

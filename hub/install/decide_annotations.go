@@ -152,7 +152,7 @@ func creator(o metav1.Object, entries []metav1.ManagedFieldsEntry) string {
 			} `json:"f:metadata"`
 			Spec json.RawMessage `json:"f:spec"`
 		}
-		if json.Unmarshal(entry.FieldsV1.Raw, &fields) != nil {
+		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
 			return ""
 		}
 		if _, owns := fields.Metadata.Owners[key]; owns {

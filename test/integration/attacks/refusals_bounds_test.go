@@ -86,7 +86,7 @@ func fieldsOf(size int) []metav1.ManagedFieldsEntry {
 	now := metav1.Now()
 	return []metav1.ManagedFieldsEntry{{
 		Manager: "stuffed", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Time: &now, FieldsType: "FieldsV1",
-		FieldsV1: &metav1.FieldsV1{Raw: fmt.Appendf(nil, `{"f:metadata":{"f:annotations":{"f:%s":{}}}}`, strings.Repeat("x", size))},
+		FieldsV1: metav1.NewFieldsV1(fmt.Sprintf(`{"f:metadata":{"f:annotations":{"f:%s":{}}}}`, strings.Repeat("x", size))),
 	}}
 }
 

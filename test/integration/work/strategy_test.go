@@ -40,7 +40,7 @@ func TestServerSideApplyOwnsWhatItApplies(t *testing.T) {
 	cm := e.data("a", map[string]string{"ours": "1", "more": "1", "theirs": "1"})
 	held := map[string]string{}
 	for _, entry := range cm.ManagedFields {
-		held[entry.Manager+" "+string(entry.Operation)] = string(entry.FieldsV1.Raw)
+		held[entry.Manager+" "+string(entry.Operation)] = entry.FieldsV1.GetRawString()
 	}
 	assert.NotContains(t, held["work-agent-x Apply"], "ownerReferences", "the owner is held by the agent")
 	assert.Contains(t, held["work-agent Update"], "ownerReferences")

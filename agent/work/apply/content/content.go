@@ -111,7 +111,7 @@ func Foreign(object metav1.Object) bool {
 			continue
 		}
 		fields := map[string]json.RawMessage{}
-		if err := json.Unmarshal(entry.FieldsV1.Raw, &fields); err != nil {
+		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
 			return true
 		}
 		for field := range fields {

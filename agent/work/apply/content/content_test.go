@@ -59,7 +59,7 @@ func TestForeignContent(t *testing.T) {
 	entry := func(manager, operation, subresource, fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{
 			Manager: manager, Operation: metav1.ManagedFieldsOperationType(operation), Subresource: subresource,
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+			FieldsV1: metav1.NewFieldsV1(fields),
 		}
 	}
 	ours := entry("work-agent", "Update", "", `{"f:metadata":{},"f:spec":{}}`)

@@ -73,7 +73,7 @@ func TestMergeLeavesWhatWasScaled(t *testing.T) {
 		o.SetManagedFields([]metav1.ManagedFieldsEntry{{
 			Manager: "autoscaler", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "scale",
 			APIVersion: o.GetAPIVersion(), FieldsType: "FieldsV1",
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:replicas":{}}}`)},
+			FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
 		}})
 		return o
 	}
@@ -140,7 +140,7 @@ func TestOnlyTheScaleSubresourceLeavesFieldsOpen(t *testing.T) {
 			live := object(t, `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 5}}`)
 			live.SetManagedFields([]metav1.ManagedFieldsEntry{{
 				Subresource: c.subresource, APIVersion: c.version,
-				FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:replicas":{}}}`)},
+				FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
 			}})
 			got := yield(live, object(t, `{apiVersion: apps/v1, kind: Deployment, spec: {a: "1"}}`))
 			assert.Equal(t, c.want, got.Object["spec"])

@@ -27,7 +27,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 func managed(o *unstructured.Unstructured, manager, operation, fields string) *unstructured.Unstructured {
 	o.SetManagedFields(append(o.GetManagedFields(), metav1.ManagedFieldsEntry{
 		Manager: manager, Operation: metav1.ManagedFieldsOperationType(operation),
-		APIVersion: o.GetAPIVersion(), FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+		APIVersion: o.GetAPIVersion(), FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
 	}))
 	return o
 }
@@ -258,7 +258,7 @@ func TestHandOver(t *testing.T) {
 			assert.Equal(t, c.want != nil, moved)
 			result := entries{}
 			for _, entry := range got {
-				result[string(entry.Operation)] = string(entry.FieldsV1.Raw)
+				result[string(entry.Operation)] = entry.FieldsV1.GetRawString()
 				assert.Equal(t, "work-agent", entry.Manager)
 				assert.Equal(t, "v1", entry.APIVersion)
 			}

@@ -16,7 +16,7 @@ import (
 // fieldsOf returns the fields of an entry of the managed fields, and false when they cannot be read.
 func fieldsOf(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, bool) {
 	set := &fieldpath.Set{}
-	if entry.FieldsV1 == nil || set.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)) != nil {
+	if entry.FieldsV1 == nil || set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())) != nil {
 		return &fieldpath.Set{}, false
 	}
 	return set, true

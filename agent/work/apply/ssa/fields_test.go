@@ -23,7 +23,7 @@ func fields(t *testing.T, text string) *fieldpath.Set {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
 	require.NoError(t, err)
-	set, readable := fieldsOf(&metav1.ManagedFieldsEntry{FieldsV1: &metav1.FieldsV1{Raw: raw}})
+	set, readable := fieldsOf(&metav1.ManagedFieldsEntry{FieldsV1: metav1.NewFieldsV1(string(raw))})
 	require.True(t, readable)
 	return set
 }
@@ -231,8 +231,8 @@ func TestPart(t *testing.T) {
 		"f:s": map[string]any{`v:"a"`: map[string]any{}}, "f:w": map[string]any{},
 	})
 	require.NoError(t, err)
-	got := Part(live, &metav1.ManagedFieldsEntry{FieldsV1: &metav1.FieldsV1{Raw: raw}})
+	got := Part(live, &metav1.ManagedFieldsEntry{FieldsV1: metav1.NewFieldsV1(string(raw))})
 	assert.Equal(t, decoded(t, `{a: 1, m: {x: 1}, l: [{x: 1}], s: [a], w: {z: 1}}`), got)
-	assert.Nil(t, Part(live, &metav1.ManagedFieldsEntry{FieldsV1: &metav1.FieldsV1{Raw: []byte(`[`)}}))
-	assert.Equal(t, "x", Part("x", &metav1.ManagedFieldsEntry{FieldsV1: &metav1.FieldsV1{Raw: raw}}))
+	assert.Nil(t, Part(live, &metav1.ManagedFieldsEntry{FieldsV1: metav1.NewFieldsV1(`[`)}))
+	assert.Equal(t, "x", Part("x", &metav1.ManagedFieldsEntry{FieldsV1: metav1.NewFieldsV1(string(raw))}))
 }

@@ -79,6 +79,6 @@ func appendFields(list []metav1.ManagedFieldsEntry, object *unstructured.Unstruc
 	}
 	raw, _ := fields.ToJSON() // a set that was read can be written
 	entry.APIVersion, entry.FieldsType = object.GetAPIVersion(), "FieldsV1"
-	entry.FieldsV1 = &metav1.FieldsV1{Raw: raw}
+	entry.FieldsV1 = metav1.NewFieldsV1(string(raw))
 	return append(list, entry)
 }

@@ -55,9 +55,9 @@ func TestHandOverLeavesOthersAlone(t *testing.T) {
 	managed(o, "m", "Apply", `{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"u\"}":{}}}}`)
 	entries := o.GetManagedFields()
 	entries = append(entries, metav1.ManagedFieldsEntry{
-		Manager: "m", Operation: "Apply", APIVersion: "v0", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{}}`)},
+		Manager: "m", Operation: "Apply", APIVersion: "v0", FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`),
 	}, metav1.ManagedFieldsEntry{
-		Manager: "work-agent", Operation: "Update", APIVersion: "v0", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{}}`)},
+		Manager: "work-agent", Operation: "Update", APIVersion: "v0", FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`),
 	})
 	o.SetManagedFields(entries)
 	got, moved := HandOver(o, "m", "u", true)
@@ -66,7 +66,7 @@ func TestHandOverLeavesOthersAlone(t *testing.T) {
 	assert.Equal(t, []metav1.ManagedFieldsEntry{entries[0], entries[2], entries[3]}, got[:3])
 	assert.Equal(t, "work-agent", got[3].Manager)
 	assert.Equal(t, "v1", got[3].APIVersion)
-	assert.JSONEq(t, `{"f:metadata":{"f:ownerReferences":{".":{},"k:{\"uid\":\"u\"}":{}}}}`, string(got[3].FieldsV1.Raw))
+	assert.JSONEq(t, `{"f:metadata":{"f:ownerReferences":{".":{},"k:{\"uid\":\"u\"}":{}}}}`, got[3].FieldsV1.GetRawString())
 }
 
 // FuzzNext checks what is sent for an object that exists: every field of the manifest that is not ignored, and an
