@@ -152,6 +152,7 @@ func TestWhetherAPlacementDecidesTheSameAboutTwoCopiesOfACluster(t *testing.T) {
 		"a claim that is not looked at":    {where(labelled(by("env", "In", "dev"))), claim, true},
 		"what an expression looks at":      {where(byCEL(`managedCluster.status.version.?kubernetes.orValue("") == "v1"`).RequiredClusterSelector), version, false},
 		"what an expression does not mind": {where(byCEL(`managedCluster.status.version.?kubernetes.orValue("") == "v2"`).RequiredClusterSelector), version, true},
+		"why an expression fails":          {where(byCEL(`managedCluster.status.clusterClaims[0].value == "2"`).RequiredClusterSelector), claim, true},
 		"an expression that is wrong":      {where(byCEL("wrong(").RequiredClusterSelector), version, true},
 		"another set":                      {clusterv1beta1.PlacementSpec{}, func(c *clusterv1.ManagedCluster) { c.Labels = nil }, false},
 		"a taint": {clusterv1beta1.PlacementSpec{}, func(c *clusterv1.ManagedCluster) {

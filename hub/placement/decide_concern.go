@@ -86,7 +86,7 @@ func (in interest) concerns(older, newer *view, c change) bool {
 }
 
 // decidesAlike reports whether a Placement decides the same about two copies of a cluster that exists, as far as that
-// does not depend on other clusters.
+// does not depend on other clusters. Why an expression has no result for it changes nothing.
 func (in interest) decidesAlike(a, b *clusterv1.ManagedCluster) bool {
 	if c := changeOf(a, b); c.whole || c.taints || isUnknown(a) {
 		return false
@@ -95,6 +95,6 @@ func (in interest) decidesAlike(a, b *clusterv1.ManagedCluster) bool {
 		return in.scope.allows(a) == in.scope.allows(b)
 	}
 	was, is := in.judge(a), in.judge(b)
-	was.cost, is.cost = 0, 0
+	was.cost, is.cost, was.failure, is.failure = 0, 0, "", ""
 	return was == is && !is.unasked
 }

@@ -74,13 +74,18 @@ func (r *Reconciler) batched(mapped mapping) handler.EventHandler {
 		if changed == nil {
 			changed = older
 		}
+		was, _ := older.(*clusterv1.ManagedCluster)
+		is, _ := newer.(*clusterv1.ManagedCluster)
 		for _, key := range mapped(ctx, older, newer) {
-			r.Passes.Ask(key, touchedBy(changed), r.Clock.Now())
+			touched := touchedBy(changed)
+			if was != nil && is != nil && r.memory.decidesAlike(key, was, is) {
+				touched = fleet.NoCluster // Its agent may have other clusters pay, or expressions fail in other words.
+			}
+			r.Passes.Ask(key, touched, r.Clock.Now())
 			q.AddAfter(ctrl.Request{NamespacedName: key}, batchPeriod)
 		}
-		if _, is := changed.(*clusterv1.ManagedCluster); is {
-			cluster, _ := newer.(*clusterv1.ManagedCluster)
-			r.Passes.See(changed.GetName(), cluster)
+		if was != nil || is != nil {
+			r.Passes.See(changed.GetName(), is)
 		}
 	}
 	return handler.Funcs{
