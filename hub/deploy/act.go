@@ -53,8 +53,29 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) results {
 		done.addOn = after
 		r.recordUnneeded(ctx, f, after.Finalizers)
 	}
-	done.works = runAll(ctx, r.workWriter(), p.works)
+	for _, s := range p.works {
+		err := r.complete(ctx, s)
+		if err == nil {
+			_, err = r.workWriter().Run(ctx, s)
+		}
+		done.works = append(done.works, err)
+	}
 	return done
+}
+
+// complete reads the manifests of a work that keeps some of them: the cache has only their digests.
+func (r *Reconciler) complete(ctx context.Context, s workStep) error {
+	if !works.NeedsWhole(s) {
+		return nil
+	}
+	live, key := &workv1.ManifestWork{}, client.ObjectKeyFromObject(s.Before)
+	if err := client.IgnoreNotFound(r.Live.Get(ctx, key, live)); err != nil {
+		return fmt.Errorf("reading %s: %w", reconcile.Describe(s.Before), err)
+	}
+	if !works.Whole(s, live) {
+		return reconcile.Behind(workv1.GroupName, "manifestworks", key.String())
+	}
+	return nil
 }
 
 // takesRoles reports whether a plan deletes a RoleBinding, has it bind another role, or takes a subject from it.

@@ -56,7 +56,7 @@ func decide(f facts) plan {
 		return p
 	}
 	p.works = slices.Concat(works.Left(f.addOn, f.works), w.steps, planLeftHooks(f))
-	p.kept, p.verified = w.kept, w.verified
+	p.kept, p.waits, p.verified = w.kept, w.waits, w.verified
 	if finalizers, changed := withGuards(f.addOn.Finalizers, w.guards); changed {
 		p.finalizers = &finalizers
 	}

@@ -122,18 +122,20 @@ func planWorks(f facts) (worksPlan, error) {
 	hosted = slices.Concat(hosted, keptThere)
 	p := worksPlan{guards: guards(o.Hooks, state, len(there) > 0 || len(hosted) > 0)}
 	wanted = slices.Concat(wanted, keptHere)
-	if p.steps, p.kept, err = works.Plan(managed, wanted, o.Holding(keptHere), f.works); err != nil {
+	here, err := works.Plan(managed, wanted, o.Holding(keptHere), f.works)
+	if err != nil {
 		return worksPlan{}, err
 	}
+	p.add(works.Managed, here)
 	if state.untouched() {
 		p.kept = append(p.kept, there...)
 		return p, nil
 	}
-	steps, kept, err := works.Plan(hosting, hosted, o.Holding(keptThere), f.works)
+	away, err := works.Plan(hosting, hosted, o.Holding(keptThere), f.works)
 	if err != nil {
 		return worksPlan{}, err
 	}
-	p.steps, p.kept = append(p.steps, steps...), append(p.kept, kept...)
+	p.add(works.Hosting, away)
 	if len(p.steps) == 0 && f.key != "" {
 		if standing, current := works.Current(f.works, o, steadySets(f)...); current && needsVerifying(f, standing) {
 			p.verified = standing.Sum

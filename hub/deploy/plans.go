@@ -37,6 +37,8 @@ type plan struct {
 	finalizers *[]string
 	// hosts is the record of hosting clusters that the add-on must have before its works are written; nil when it has it.
 	hosts *string
+	// waits tells, for each side, which works cannot be written before others apply objects.
+	waits map[works.Side][]string
 	// verified identifies the records of works of another version that this one renders the same; zero for none.
 	verified works.Sum
 }
@@ -46,11 +48,24 @@ type worksPlan struct {
 	steps []workStep
 	// kept are our works that stay unchanged.
 	kept []*workv1.ManifestWork
+	// waits tells, for each side, which works cannot be written before others apply objects.
+	waits map[works.Side][]string
 	// guards are the finalizers that the add-on needs.
 	guards []string
 	// verified identifies the records of works that this version renders the same, where the records do not say it by
 	// themselves (needsVerifying); zero for none.
 	verified works.Sum
+}
+
+// add adds the plan of the works of a side.
+func (p *worksPlan) add(side works.Side, of works.Planned) {
+	p.steps, p.kept = append(p.steps, of.Steps...), append(p.kept, of.Kept...)
+	if len(of.Waits) > 0 {
+		if p.waits == nil {
+			p.waits = map[works.Side][]string{}
+		}
+		p.waits[side] = of.Waits
+	}
 }
 
 // deletionPlan is the decision about such an add-on.

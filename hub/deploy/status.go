@@ -234,7 +234,7 @@ func manifestApplied(
 	switch {
 	case len(refused) > 0:
 		condition.Reason = addonv1beta1.AddonManifestAppliedReasonManifestsApplyFailed
-		condition.Message = strings.Join(refused, " ")
+		condition.Message = strings.Join(slices.Concat(p.waits[side], refused), " ")
 		return condition, conditionKnown
 	case pending:
 		return condition, conditionPending

@@ -305,6 +305,7 @@ func TestManifestApplied(t *testing.T) {
 		err    error
 		done   []error
 		kept   []*workv1.ManifestWork
+		waits  string
 		state  conditionState
 		status metav1.ConditionStatus
 		reason string
@@ -316,6 +317,11 @@ func TestManifestApplied(t *testing.T) {
 		"one failed and one is pending": {
 			kept:  []*workv1.ManifestWork{work(t, 0, nil), work(t, 1, nil, bad)},
 			state: conditionKnown, status: "False", reason: "AddonManifestAppliedFailed", says: "addon-a-deploy-1",
+		},
+		"a work waits for what failed": {
+			kept: []*workv1.ManifestWork{work(t, 0, nil, good), work(t, 1, nil, bad)}, waits: "ManifestWork x waits.",
+			state: conditionKnown, status: "False", reason: "AddonManifestAppliedFailed",
+			says: "ManifestWork x waits. ManifestWork addon-a-deploy-1: one of two failed.",
 		},
 		"one is pending":     {kept: []*workv1.ManifestWork{work(t, 0, nil, good), work(t, 1, nil)}, state: conditionPending},
 		"one is out of date": {kept: []*workv1.ManifestWork{work(t, 0, nil, condition("Applied", metav1.ConditionFalse, 1, "old"))}, state: conditionPending},
@@ -359,6 +365,9 @@ func TestManifestApplied(t *testing.T) {
 			p, side := plan{worksErr: test.err}, cmp.Or(test.side, works.Managed)
 			for i := range test.done {
 				p.works = append(p.works, workStep{Verb: reconcile.Create, After: work(t, i, nil)})
+			}
+			if test.waits != "" {
+				p.waits = map[works.Side][]string{side: {test.waits}}
 			}
 			got, state := manifestApplied(f, side, p, results{works: test.done}, test.kept)
 			require.Equal(t, test.state, state)

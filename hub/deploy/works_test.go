@@ -16,10 +16,13 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/deploy/health"
 	"github.com/spokelet/spokelet/hub/deploy/works"
+	"github.com/spokelet/spokelet/internal/intern"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -138,8 +141,8 @@ func TestWorksAreLaidOut(t *testing.T) {
 			before: []*unstructured.Unstructured{configMap("b", 1000), configMap("a", 400_000)},
 			after:  []*unstructured.Unstructured{configMap("b", 200_000), configMap("a", 400_000), configMap("c", 1)},
 			first:  map[string][]string{"addon-a-deploy-0": {"b", "a"}},
-			held:   map[string][]string{"addon-a-deploy-0": {"b", "a"}, "addon-a-deploy-1": {"a"}},
-			then:   map[string][]string{"addon-a-deploy-0": {"b", "c"}, "addon-a-deploy-1": {"a"}},
+			held:   map[string][]string{"addon-a-deploy-0": {"b", "a"}, "addon-a-deploy-1": {"a", "c"}},
+			then:   map[string][]string{"addon-a-deploy-0": {"b"}, "addon-a-deploy-1": {"a", "c"}},
 		},
 		"what is held and not wanted any more goes at once": {
 			before: []*unstructured.Unstructured{configMap("a", 200_000), configMap("b", 1000)},
@@ -298,6 +301,84 @@ func settled(t *testing.T, f facts) facts {
 	}
 	require.Fail(t, "the works do not settle")
 	return f
+}
+
+// The cluster refuses two objects that their work passes on, and beside which it has no room for the new versions. What
+// other works have applied, this work gives up, and it keeps the others as they are.
+//
+// Shows: hub/moves-end
+func TestAWorkWithoutRoomKeepsTheManifestsOfRefusedObjects(t *testing.T) {
+	for sentence, moved := range map[string]bool{"the cache is up to date": false, "the work changed meanwhile": true} {
+		t.Run(sentence, func(t *testing.T) {
+			f, _ := simulate(t, factsOf(configMap("a", 10), configMap("b", 10), configMap("c", 10), configMap("d", 10)))
+			f.works[0].Generation = 1
+			f.rendering.Objects = []*unstructured.Unstructured{
+				configMap("a", 400_000), configMap("b", 400_000), configMap("c", 300_000), configMap("d", 10),
+			}
+			f, _ = simulate(t, applied(f))
+			for i, work := range f.works[1:] {
+				f.works[1+i] = work.DeepCopy()
+				refusedBut(f.works[1+i], "a", "d")
+			}
+			f, _ = simulate(t, f)
+			hub := cacheOrHub(t, interceptor.Funcs{})
+			for i, work := range f.works {
+				work = work.DeepCopy()
+				if work.Name != "addon-a-deploy-0" {
+					refusedBut(work, "a", "d")
+				}
+				work.ResourceVersion = ""
+				require.NoError(t, hub.Create(t.Context(), work))
+				_, err := works.Trim(&intern.Table{})(work)
+				require.NoError(t, err)
+				f.works[i] = work
+			}
+			planned, err := planWorks(f)
+			require.NoError(t, err)
+			t.Log(layout(f.works), planned.waits)
+			require.Len(t, planned.steps, 1)
+			assert.Contains(t, planned.waits[works.Managed][0], "ConfigMap ns/b, ConfigMap ns/c until the new ones are applied")
+			live := &workv1.ManifestWork{}
+			key := client.ObjectKeyFromObject(planned.steps[0].Before)
+			require.NoError(t, hub.Get(t.Context(), key, live))
+			before := layout([]*workv1.ManifestWork{live})
+			if moved {
+				live.Labels["x"] = "y"
+				require.NoError(t, hub.Update(t.Context(), live))
+			}
+
+			r := &Reconciler{Client: hub, Live: hub}
+			done := r.act(t.Context(), f, plan{works: planned.steps})
+			require.NoError(t, hub.Get(t.Context(), key, live))
+			if moved {
+				assert.True(t, reconcile.IsLostRace(done.works[0]), done.works[0])
+				assert.Equal(t, before, layout([]*workv1.ManifestWork{live}))
+				return
+			}
+			require.NoError(t, done.works[0])
+			assert.Equal(t, map[string][]string{"addon-a-deploy-0": {"b", "c"}}, layout([]*workv1.ManifestWork{live}))
+			for _, m := range live.Spec.Workload.Manifests {
+				assert.Contains(t, string(m.Raw), `{"k":"xxxxxxxxxx"}`, "as it was")
+			}
+		})
+	}
+}
+
+// refusedBut lets a cluster refuse all objects of a work but some.
+func refusedBut(work *workv1.ManifestWork, but ...string) {
+	status, generation := metav1.ConditionTrue, work.Generation
+	work.Status = workv1.ManifestWorkStatus{}
+	for _, o := range works.ReadAll(work) {
+		one := condition(workv1.ManifestApplied, metav1.ConditionTrue, generation, "")
+		if !slices.Contains(but, o.Name) {
+			one.Status, status = metav1.ConditionFalse, metav1.ConditionFalse
+		}
+		work.Status.ResourceStatus.Manifests = append(work.Status.ResourceStatus.Manifests, workv1.ManifestCondition{
+			ResourceMeta: workv1.ManifestResourceMeta{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name},
+			Conditions:   []metav1.Condition{one},
+		})
+	}
+	work.Status.Conditions = []metav1.Condition{condition(workv1.WorkApplied, status, generation, "")}
 }
 
 // Shows: hub/splitting

@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/internal/intern"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // Stored is a manifest of an existing ManifestWork, as far as it is needed.
@@ -95,24 +97,38 @@ func digestOf(shared *intern.Table, work string, m *workv1.Manifest) {
 }
 
 // trimStatus drops what is reported of objects that are applied and feed nothing back, and the conditions of those that
-// are well. It bounds the rest, which an agent writes.
+// are well. It bounds the rest, which an agent writes. Of a work that is not applied as a whole, it keeps which objects
+// are, after all others and without words.
 func trimStatus(shared *intern.Table, work *workv1.ManifestWork) {
 	status := &work.Status.ResourceStatus
 	var room bounds
 	room.conditions(work.Status.Conditions)
-	var kept []workv1.ManifestCondition
+	partly := meta.IsStatusConditionFalse(work.Status.Conditions, workv1.WorkApplied)
+	var kept, applied []workv1.ManifestCondition
 	for _, m := range status.Manifests {
-		m.Conditions = slices.DeleteFunc(m.Conditions, func(c metav1.Condition) bool {
-			return c.Type != workv1.ManifestApplied || c.Status == metav1.ConditionTrue
-		})
-		if len(m.Conditions) == 0 {
-			m.Conditions = nil
+		is := meta.FindStatusCondition(m.Conditions, workv1.ManifestApplied)
+		m.Conditions = nil
+		switch {
+		case is == nil:
+		case is.Status != metav1.ConditionTrue:
+			m.Conditions = []metav1.Condition{*is}
+		case partly:
+			m.Conditions = []metav1.Condition{{Type: is.Type, Status: is.Status, ObservedGeneration: is.ObservedGeneration}}
+			if len(m.StatusFeedbacks.Values) == 0 {
+				applied = append(applied, m)
+				continue
+			}
 		}
 		if len(m.Conditions) == 0 && len(m.StatusFeedbacks.Values) == 0 {
 			continue
 		}
 		if room.manifest(&m) {
 			kept = append(kept, m)
+		}
+	}
+	for i := range applied {
+		if room.manifest(&applied[i]) {
+			kept = append(kept, applied[i])
 		}
 	}
 	status.Manifests = intern.List(shared, "status of "+work.Name, kept, prepareStatus(shared))
@@ -132,6 +148,44 @@ func prepareStatus(shared *intern.Table) func([]workv1.ManifestCondition) {
 			}
 		}
 	}
+}
+
+// NeedsWhole reports whether a step writes the manifests of a work, and has only the digests of some.
+func NeedsWhole(s Step) bool {
+	if s.Verb != reconcile.Patch || len(s.After.Spec.Workload.Manifests) == len(s.Before.Spec.Workload.Manifests) {
+		return false
+	}
+	return slices.ContainsFunc(s.After.Spec.Workload.Manifests, func(m workv1.Manifest) bool {
+		_, isDigest := m.Object.(*digest)
+		return isDigest
+	})
+}
+
+// Whole replaces the digests in the work that a step writes by the manifests of the work that the API server has. It
+// reports whether this is the work from which the step was planned.
+func Whole(s Step, live *workv1.ManifestWork) bool {
+	if live.UID != s.Before.UID || live.ResourceVersion != s.Before.ResourceVersion {
+		return false
+	}
+	raw := map[[sha256.Size]byte]workv1.Manifest{}
+	for _, m := range live.Spec.Workload.Manifests {
+		if stored, err := Read(&m); err == nil {
+			raw[stored.Sum] = m
+		}
+	}
+	all := s.After.Spec.Workload.Manifests
+	for i := range all {
+		d, isDigest := all[i].Object.(*digest)
+		if !isDigest {
+			continue
+		}
+		m, found := raw[d.sum]
+		if !found {
+			return false
+		}
+		all[i] = m
+	}
+	return true
 }
 
 // Read reads a manifest of a ManifestWork, or its digest.

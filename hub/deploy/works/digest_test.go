@@ -22,10 +22,10 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-func testSet(side Side, namespace string) Set {
+func testSet() Set {
 	return Set{
 		AddOn: &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a", UID: "addon-uid"}},
-		Side:  side, Purpose: Deploy, Namespace: namespace,
+		Side:  Managed, Purpose: Deploy, Namespace: "c1",
 	}
 }
 
@@ -47,15 +47,15 @@ func run(t *testing.T, set Set, objects []*unstructured.Unstructured, have []*wo
 	o := OptionsOf(addon.Rendering{Objects: objects}, nil, func(key string) string {
 		return Fingerprint(key, nil, addon.HealthLease, "")
 	}, d)
-	steps, kept, err := Plan(set, d.Deploy[Managed], o, have)
+	planned, err := Plan(set, d.Deploy[Managed], o, have)
 	require.NoError(t, err)
-	after := append([]*workv1.ManifestWork{}, kept...)
-	for _, s := range steps {
+	after := slices.Clone(planned.Kept)
+	for _, s := range planned.Steps {
 		if s.Verb != reconcile.Delete {
 			after = append(after, s.After)
 		}
 	}
-	return after, steps
+	return after, planned.Steps
 }
 
 // TestPlansAreTheSameForDigests: whatever objects come and go, a plan for cached works has the steps of a plan for works
@@ -64,7 +64,7 @@ func run(t *testing.T, set Set, objects []*unstructured.Unstructured, have []*wo
 // Shows: hub/digests
 func TestPlansAreTheSameForDigests(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	set := testSet(Managed, "c1")
+	set := testSet()
 	var full []*workv1.ManifestWork
 	for range 40 {
 		var objects []*unstructured.Unstructured
@@ -177,7 +177,7 @@ func TestNumbersAreComparedAsTheyAre(t *testing.T) {
 
 func TestCurrent(t *testing.T) {
 	objects := []*unstructured.Unstructured{configMap("a", 300_000), configMap("b", 300_000)}
-	set := testSet(Managed, "c1")
+	set := testSet()
 	written, _ := run(t, set, objects, nil)
 	require.Len(t, written, 2)
 	var record Rendered

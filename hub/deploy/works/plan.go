@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/internal/names"
@@ -21,27 +19,30 @@ type WaitError struct{ message string }
 // Error implements error.
 func (e *WaitError) Error() string { return e.message }
 
-func (s *slot) add(m Manifest) {
-	s.manifests = append(s.manifests, m)
-	s.bytes += len(m.Raw)
+// Planned is the plan of the deploy works of a set.
+type Planned struct {
+	// Steps are the writes.
+	Steps []Step
+	// Kept are the works of the set that stay unchanged.
+	Kept []*workv1.ManifestWork
+	// Waits tells, in a sentence for each work that cannot be written yet, which objects it waits for.
+	Waits []string
 }
 
-// Plan plans the deploy works of a set for its manifests. have may have works of other sets and of others. It returns
-// the steps and the works of the set that stay unchanged. Works of the set in another namespace than that of the set
-// are deleted. On an error none may be touched.
-func Plan(
-	set Set, manifests []Manifest, o Options, have []*workv1.ManifestWork,
-) ([]Step, []*workv1.ManifestWork, error) {
+// Plan plans the deploy works of a set for its manifests. have may have works of other sets and of others. Works of the
+// set in another namespace than that of the set are deleted. On an error none may be touched.
+func Plan(set Set, manifests []Manifest, o Options, have []*workv1.ManifestWork) (Planned, error) {
 	if standing, current := Current(have, o, set); current && !standing.Foreign {
 		if own := set.Select(have); manifestsIn(own) == len(manifests) {
-			return nil, own, nil
+			return Planned{Kept: own}, nil
 		}
 	}
 	e, err := observe(set, have)
 	if err != nil {
-		return nil, nil, err
+		return Planned{}, err
 	}
 	rest := keepAssignments(manifests, e.slots, e.deleting)
+	rest = append(rest, vacate(manifests, e.slots)...)
 	slots := assign(rest, e.slots, stored(e.slots), e.used)
 
 	steps := make([]Step, 0, len(slots))
@@ -49,9 +50,20 @@ func Plan(
 	for _, work := range e.elsewhere {
 		steps = append(steps, Step{Verb: reconcile.Delete, Before: work})
 	}
+	var waits []string
+	to := owners(slots)
 	for _, s := range slots {
-		if s.keepUntilApplied(manifests, e.slots) {
-			kept = append(kept, s.there) // It is written when the others have what it gives away.
+		held := s.keeps(manifests, to)
+		for i := range held {
+			s.add(held[i])
+		}
+		if s.held = len(held); s.held > 0 && s.bytes > maxAPIBytes {
+			waits = append(waits, waitsFor(set, s, held, to))
+			if after, less := s.reduced(); less { // The rest is written when the others have what it gives away.
+				steps = append(steps, Step{Verb: reconcile.Patch, Before: s.there, After: after})
+			} else {
+				kept = append(kept, s.there)
+			}
 			continue
 		}
 		switch {
@@ -73,7 +85,7 @@ func Plan(
 			steps = append(steps, Step{Verb: reconcile.Patch, Before: s.there, After: after})
 		}
 	}
-	return steps, kept, nil
+	return Planned{steps, kept, waits}, nil
 }
 
 // existing are the existing works of a set.
@@ -110,7 +122,7 @@ func observe(set Set, have []*workv1.ManifestWork) (existing, error) {
 		case here && work.DeletionTimestamp != nil:
 			e.deleting = append(e.deleting, work)
 		case here:
-			e.slots = append(e.slots, &slot{index: index, there: work})
+			e.slots = append(e.slots, newSlot(index, work))
 		case work.DeletionTimestamp == nil:
 			e.elsewhere = append(e.elsewhere, work)
 		}
@@ -124,46 +136,24 @@ func observe(set Set, have []*workv1.ManifestWork) (existing, error) {
 	return e, nil
 }
 
-// keepUntilApplied lets an existing work keep the objects that move to other works of the set, until one of those is
-// applied with them: no write takes an object from its cluster. It reports whether they do not fit, so that the work
-// must stay as it is.
-func (s *slot) keepUntilApplied(manifests []Manifest, slots []*slot) bool {
-	if s.there == nil {
-		return false
-	}
-	mine := make(map[Identity]bool, len(s.manifests))
-	for i := range s.manifests {
-		mine[s.manifests[i].Identity] = true
-	}
-	moving := slices.DeleteFunc(slices.Clone(manifests), func(m Manifest) bool { return mine[m.Identity] })
-	var others []*workv1.ManifestWork
-	for _, other := range slots {
-		if other != s {
-			others = append(others, other.there)
-		}
-	}
-	held := Hold(moving, []*workv1.ManifestWork{s.there}, others)
-	for i := range held {
-		s.add(held[i])
-	}
-	s.held = len(held)
-	return s.held > 0 && s.bytes > maxAPIBytes
-}
-
 // keepAssignments leaves each manifest in its work as long as that work fits the limit, and returns the manifests
-// without a work. Manifests in a work that is being deleted wait until it is gone. What a work only holds for another
-// one is no longer its own, unless nobody else has it.
+// without a work. Manifests in a work that is being deleted wait until it is gone. Where several works have an object,
+// it belongs to one that has it as it is wanted: the others give it away and were not written since. What a work only
+// holds for another one is no longer its own, unless no other one has it.
 func keepAssignments(manifests []Manifest, slots []*slot, deleting []*workv1.ManifestWork) []Manifest {
 	unplaced := make(map[Identity]Manifest, len(manifests))
 	for _, m := range manifests {
 		unplaced[m.Identity] = m
 	}
-	for _, held := range []bool{false, true} {
+	for _, take := range []func(m *Manifest, there *Stored, held bool) bool{
+		func(m *Manifest, there *Stored, held bool) bool { return !held && there.Sum == m.sum },
+		func(_ *Manifest, _ *Stored, held bool) bool { return !held },
+		func(*Manifest, *Stored, bool) bool { return true },
+	} {
 		for _, s := range slots {
-			stored := ReadAll(s.there)
-			own := len(stored) - heldBy(s.there)
-			for i := range stored {
-				if m, wanted := unplaced[stored[i].Identity]; wanted && held == (i >= own) {
+			own := len(s.objects) - heldBy(s.there)
+			for i := range s.objects {
+				if m, wanted := unplaced[s.objects[i].Identity]; wanted && take(&m, &s.objects[i], i >= own) {
 					s.add(m)
 					delete(unplaced, m.Identity)
 				}
@@ -196,7 +186,7 @@ func keepAssignments(manifests []Manifest, slots []*slot, deleting []*workv1.Man
 func stored(slots []*slot) map[Identity][]*slot {
 	all := map[Identity][]*slot{}
 	for _, s := range slots {
-		for _, object := range ReadAll(s.there) {
+		for _, object := range s.objects {
 			all[object.Identity] = append(all[object.Identity], s)
 		}
 	}
@@ -204,8 +194,8 @@ func stored(slots []*slot) map[Identity][]*slot {
 }
 
 // assign assigns each manifest to a work, the largest first: to the emptiest existing work with enough room, or else to
-// a new one. One that moves goes to a new work, or to one that has it already, which waits for no other one: existing
-// works might wait for each other.
+// a new one. One that moves goes to a new work, or to one that has it already. No object goes to a work that cannot be
+// written yet.
 func assign(rest []Manifest, slots []*slot, having map[Identity][]*slot, used map[int]bool) []*slot {
 	slices.SortStableFunc(rest, func(a, b Manifest) int {
 		return cmp.Or(cmp.Compare(len(b.Raw), len(a.Raw)), byOrder(a, b))
@@ -219,13 +209,13 @@ func assign(rest []Manifest, slots []*slot, having map[Identity][]*slot, used ma
 			candidates = have
 		}
 		for _, s := range candidates {
-			if s.bytes+len(m.Raw) <= MaxBytes && (roomiest == nil || s.bytes < roomiest.bytes) {
+			if s.hasRoom(m) && (roomiest == nil || s.bytes < roomiest.bytes) {
 				roomiest = s
 			}
 		}
 		switch {
 		case roomiest != nil:
-			roomiest.add(m)
+			roomiest.take(m)
 			continue
 		case last == nil || last.bytes+len(m.Raw) > MaxBytes:
 			last = &slot{index: firstFree(used)}
@@ -238,34 +228,6 @@ func assign(rest []Manifest, slots []*slot, having map[Identity][]*slot, used ma
 		slices.SortFunc(s.manifests, byOrder)
 	}
 	return slots
-}
-
-// Hold returns those of the manifests which a work of the side that they leave still has, while no work of the side
-// that they go to is applied with them. It is for works on one cluster: the old work keeps such an object until the new
-// one has it, so that it is not deleted in between.
-func Hold(manifests []Manifest, from, to []*workv1.ManifestWork) []Manifest {
-	there := map[Identity]bool{}
-	for _, work := range from {
-		for _, stored := range ReadAll(work) {
-			there[stored.Identity] = true
-		}
-	}
-	for _, work := range to {
-		applied := meta.FindStatusCondition(work.Status.Conditions, workv1.WorkApplied)
-		if applied == nil || applied.Status != metav1.ConditionTrue || applied.ObservedGeneration < work.Generation {
-			continue
-		}
-		for _, stored := range ReadAll(work) {
-			delete(there, stored.Identity)
-		}
-	}
-	var held []Manifest
-	for _, m := range manifests {
-		if there[m.Identity] {
-			held = append(held, m)
-		}
-	}
-	return held
 }
 
 func byOrder(a, b Manifest) int { return cmp.Compare(a.order, b.order) }

@@ -30,7 +30,7 @@ type Rendered struct {
 	// Manifests is how many manifests all works of the set have, without those that are held.
 	Manifests int `json:"manifests"`
 	// Held is how many manifests of this work, the last ones, another work of the set is to have. While there are any, the
-	// works of the set have more than Manifests, so they are planned again in every pass.
+	// works of the set are planned again in every pass.
 	Held int `json:"held,omitempty"`
 	// Hooks are the sides with pre-delete hooks, whose finalizers the add-on must have.
 	Hooks []Side `json:"hooks,omitempty"`
@@ -74,7 +74,7 @@ func Current(have []*workv1.ManifestWork, o Options, sets ...Set) (Standing, boo
 		total := manifestsIn(own)
 		for _, work := range own {
 			r, err := recordOf(work)
-			if err != nil || r.Inputs != o.Inputs || r.Manifests != total || !intact(set, work, o.Hashes) ||
+			if err != nil || r.Inputs != o.Inputs || r.Manifests != total || r.Held != 0 || !intact(set, work, o.Hashes) ||
 				r.Spec != specHash(&work.Spec) || (len(texts) > 0 && !slices.Equal(standing.Hooks, r.Hooks)) {
 				return Standing{}, false
 			}

@@ -173,14 +173,3 @@ func Left(addOn *addonv1beta1.ManagedClusterAddOn, have []*workv1.ManifestWork) 
 
 // Step is a planned write of a work.
 type Step = reconcile.Step[*workv1.ManifestWork]
-
-// slot is one ManifestWork with the manifests assigned to it.
-type slot struct {
-	index int
-	// there is the existing work; nil for a new one.
-	there     *workv1.ManifestWork
-	manifests []Manifest
-	bytes     int
-	// held is how many of the manifests, the last ones, stay only until another work of the set is applied with them.
-	held int
-}
