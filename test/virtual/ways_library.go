@@ -177,6 +177,7 @@ func fileOf(template *addonv1alpha1.AddOnTemplate) ([]byte, error) {
 //
 //   - The AddOnTemplate itself, which is a configuration: ClusterManagementAddOns and ManagedClusterAddOns name it
 //     among the supported ones, refer to it, and count it.
+//   - Condition addon.spokelet.io/Soaked of an add-on, which has a digest of the configurations of each kind.
 //   - Annotation open-cluster-management.io/config-spec-hash of works, which has the hash of each configuration.
 //   - Annotation addon.spokelet.io/rendered-from of works: inputs is a hash of what an add-on of this kind is rendered
 //     from, and by has the version of the program, so that another version renders the works again.
@@ -185,6 +186,7 @@ func fileOf(template *addonv1alpha1.AddOnTemplate) ([]byte, error) {
 // conditions.
 func eitherWay(state map[string]string) (map[string]string, error) {
 	counted := regexp.MustCompile(`\d+ of \d+ configurations`)
+	given := regexp.MustCompile(`the rollout gave \[[^\]]*\]`)
 	left := map[string]string{}
 	for name, text := range state {
 		kind, _, _ := strings.Cut(name, " ")
@@ -197,7 +199,7 @@ func eitherWay(state map[string]string) (map[string]string, error) {
 			continue
 		case "ClusterManagementAddOn", "ManagedClusterAddOn":
 			withoutConfigs(content)
-			text = counted.ReplaceAllString(encoded(content), "all configurations")
+			text = given.ReplaceAllString(counted.ReplaceAllString(encoded(content), "all configurations"), "all was given")
 		case "ManifestWork":
 			u := &unstructured.Unstructured{Object: content}
 			annotations := u.GetAnnotations()
