@@ -58,7 +58,8 @@ func Judge(l *coordinationv1.Lease, now time.Time, grace time.Duration) Verdict 
 func StoredAt(l *coordinationv1.Lease) time.Time {
 	var stored time.Time
 	for _, entry := range l.ManagedFields {
-		if entry.Time == nil || entry.FieldsV1 == nil || !bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:renewTime"`)) {
+		if entry.Time == nil || entry.FieldsV1 == nil ||
+			!bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:renewTime"`)) {
 			continue
 		}
 		if entry.Time.After(stored) {

@@ -10,8 +10,8 @@ import (
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
-	validatepath "k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -177,10 +177,18 @@ func embeddedProblems(path string, value any) []string {
 		return problems // Whoever renders it says so.
 	}
 	for _, problem := range validation.ValidateObjectMetaAccessor(metadata, metadata.Namespace != "",
-		validatepath.ValidatePathSegmentName, field.NewPath(path, "metadata")) {
+		checkSegment, field.NewPath(path, "metadata")) {
 		problems = append(problems, problem.Error())
 	}
 	return problems
+}
+
+// checkSegment checks a name, or the prefix of one that is generated, which is part of a path.
+func checkSegment(name string, prefix bool) []string {
+	if prefix {
+		return content.IsPathSegmentPrefix(name)
+	}
+	return content.IsPathSegmentName(name)
 }
 
 // walk sets defaults in a value of a schema, drops nulls that the schema does not allow, and reports unknown fields. It
