@@ -81,9 +81,9 @@ func TestWhichPlacementsAChangeOfAClusterConcerns(t *testing.T) {
 		"its end, those whose sets have it":                                  {func(c *clusterv1.ManagedCluster) { c.DeletionTimestamp = &metav1.Time{Time: noon()} }, withSets},
 		"an annotation":                                                      {func(c *clusterv1.ManagedCluster) { c.Annotations = map[string]string{"a": "b"} }, nil},
 	}
-	named := func(keys []types.NamespacedName) []string {
+	named := func(placements touched) []string {
 		var all []string
-		for _, key := range keys {
+		for key := range placements {
 			all = append(all, key.Name)
 		}
 		return all

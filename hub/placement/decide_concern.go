@@ -59,30 +59,34 @@ func changedKeys(older, newer map[string]string) []string {
 // mayPay is how much expressions cost at most for a cluster that pays for no excess: an equal share of ten thousand.
 const mayPay = maxFleetCost / 10_000
 
-// concerns reports whether a change of a cluster may alter the decisions of a Placement.
-func (in interest) concerns(older, newer *view, c change) bool {
+// concerns reports whether a change of a cluster may alter the decisions of a Placement, and whether it touches what is
+// decided about the cluster itself: its agent may have other clusters pay, or expressions fail in other words.
+func (in interest) concerns(older, newer *view, c change) (concerned, touched bool) {
 	if in.misconfigured != nil || in.frozen {
 		left := newer.cluster != nil && !in.scope.allows(newer.cluster)
-		return left && (older.cluster == nil || in.scope.allows(older.cluster))
+		leaves := left && (older.cluster == nil || in.scope.allows(older.cluster))
+		return leaves, leaves
 	}
 	plain := c.whole || c.taints ||
 		slices.ContainsFunc(c.labels, func(key string) bool { return in.scope.labels[key] || in.rules.labels[key] })
 	if isUnknown(older.cluster) || isUnknown(newer.cluster) { // Verdicts say nothing then, only metadata do.
-		return plain && (in.scope.covers(older.cluster) || in.scope.covers(newer.cluster))
+		covered := plain && (in.scope.covers(older.cluster) || in.scope.covers(newer.cluster))
+		return covered, covered
 	}
 	if !plain && !in.rules.expressions &&
 		!slices.ContainsFunc(c.claims, func(key string) bool { return in.rules.claims[key] }) {
-		return false
+		return false, false
 	}
 	was, is := in.judgeView(older), in.judgeView(newer)
 	if was.unasked || is.unasked {
-		return true
+		return true, true
 	}
 	// A cluster for which expressions cost much more or less than before may be one that pays for an excess, or no more.
 	differs, costs := bits.Len64(was.cost) != bits.Len64(is.cost), is.cost > mayPay
 	was.cost, is.cost = 0, 0
 	// Taints count for what stays selected because it cannot be judged, too. A cluster pays for the excess of others.
-	return differs || was != is || (c.taints && (is.matches || costs))
+	concerned = differs || was != is || (c.taints && (is.matches || costs))
+	return concerned, concerned && (c.whole || c.taints || was.decision() != is.decision())
 }
 
 // decidesAlike reports whether a Placement decides the same about two copies of a cluster that exists, as far as that
@@ -94,7 +98,11 @@ func (in interest) decidesAlike(a, b *clusterv1.ManagedCluster) bool {
 	if in.misconfigured != nil || in.frozen {
 		return in.scope.allows(a) == in.scope.allows(b)
 	}
-	was, is := in.judge(a), in.judge(b)
-	was.cost, is.cost, was.failure, is.failure = 0, 0, "", ""
-	return was == is && !is.unasked
+	return in.judge(a).decision() == in.judge(b).decision()
+}
+
+// decision returns what of a verdict counts for the cluster: neither what it costs nor why an expression has no result.
+func (v verdict) decision() verdict {
+	v.cost, v.failure = 0, ""
+	return v
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
@@ -276,10 +275,9 @@ func TestACacheThatIsBehindCostsNoDeletions(t *testing.T) {
 
 	frozen = nil
 	require.NoError(t, hub.List(t.Context(), &pages))
-	of := ofDecision(t.Context(), nil, &pages.Items[1])
-	require.Equal(t, key, of[0])
+	require.Equal(t, touched{key: fleet.NoCluster}, ofDecision(t.Context(), nil, &pages.Items[1]))
 	pages.Items[1].Labels = nil
-	require.Equal(t, []types.NamespacedName{key}, ofDecision(t.Context(), nil, &pages.Items[1]), "it is woken by its owner")
+	require.Equal(t, touched{key: fleet.NoCluster}, ofDecision(t.Context(), nil, &pages.Items[1]), "it is woken by its owner")
 	assert.Zero(t, passOf(t, r, key))
 	assert.Equal(t, []string{"c0000"}, believed(t, hub, key))
 }

@@ -165,11 +165,20 @@ func (m *memory) altered(o client.Object) bool {
 
 // concernedBy returns the Placements whose decisions the change of a cluster may alter; nil stands for a cluster that
 // does not exist.
-func (m *memory) concernedBy(older, newer *clusterv1.ManagedCluster) []types.NamespacedName {
+func (m *memory) concernedBy(older, newer *clusterv1.ManagedCluster) touched {
 	c := changeOf(older, newer)
 	left := uint64(maxEventCost)
 	was, is := &view{cluster: older, left: &left}, &view{cluster: newer, left: &left}
-	return m.those(func(in interest) bool { return in.concerns(was, is, c) })
+	return m.those(func(in interest) (string, bool) {
+		concerned, itself := in.concerns(was, is, c)
+		switch {
+		case !itself:
+			return fleet.NoCluster, concerned
+		case newer != nil:
+			return newer.Name, concerned
+		}
+		return older.Name, concerned
+	})
 }
 
 // decidesAlike is interest.decidesAlike for a Placement that is known.
@@ -181,19 +190,19 @@ func (m *memory) decidesAlike(key types.NamespacedName, a, b *clusterv1.ManagedC
 }
 
 // boundTo returns the Placements in namespaces that have a binding to a set.
-func (m *memory) boundTo(set string) []types.NamespacedName {
-	return m.those(func(in interest) bool { return in.refersTo(set) })
+func (m *memory) boundTo(set string) touched {
+	return m.those(func(in interest) (string, bool) { return fleet.EachCluster, in.refersTo(set) })
 }
 
-// those returns the Placements with such an interest.
-func (m *memory) those(such func(interest) bool) []types.NamespacedName {
+// those returns the Placements with such an interest, and what is touched for each.
+func (m *memory) those(such func(interest) (string, bool)) touched {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	var keys []types.NamespacedName
+	all := touched{}
 	for key, known := range m.placements {
-		if such(known.interest) {
-			keys = append(keys, key)
+		if what, is := such(known.interest); is {
+			all[key] = what
 		}
 	}
-	return keys
+	return all
 }

@@ -154,7 +154,7 @@ func TestAStatusThatComesLateStartsAPassOfAPlacementWithTheAnnotation(t *testing
 	leavesSet(t, hub, "c2")
 	moved := &clusterv1.ManagedCluster{}
 	require.NoError(t, hub.Get(t.Context(), client.ObjectKey{Name: "c2"}, moved))
-	for _, one := range r.memory.concernedBy(c2, moved) {
+	for one := range r.memory.concernedBy(c2, moved) {
 		settles(t, r, one)
 	}
 	assert.True(t, woken, "the event of the status starts a pass")

@@ -21,11 +21,11 @@ func TestAnExpressionThatWasNotAskedMakesNoClusterExpensive(t *testing.T) {
 	cluster := &clusterv1.ManagedCluster{Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
 	cluster.Name, cluster.UID, cluster.ResourceVersion = "x", "u", "1"
 	judged := func(of *clusterv1.ManagedCluster) (v verdict) {
-		m.those(func(in interest) bool {
+		m.those(func(in interest) (string, bool) {
 			if in.rules.expressions && len(in.rules.predicates) == 2 {
 				v = in.judge(of)
 			}
-			return false
+			return "", false
 		})
 		return v
 	}

@@ -49,7 +49,7 @@ func newLoud(t *testing.T) *both {
 }
 
 // edits changes the loud cluster, and returns what the handler of the placement asks for.
-func (b *both) edits(change func(*clusterv1.ManagedCluster)) (asked []types.NamespacedName) {
+func (b *both) edits(change func(*clusterv1.ManagedCluster)) (asked touched) {
 	b.Helper()
 	was := &clusterv1.ManagedCluster{}
 	require.NoError(b, b.live.Get(b.Context(), client.ObjectKey{Name: loud}, was))

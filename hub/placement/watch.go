@@ -53,39 +53,25 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// mapping maps the change of an object to Placements; older is nil for a new object and newer for a deleted one.
-type mapping func(ctx context.Context, older, newer client.Object) []types.NamespacedName
+// touched are Placements with what the change of an object touches for each, as Passes has it.
+type touched map[types.NamespacedName]string
 
-// touchedBy returns what the change of an object touches, as Passes has it.
-func touchedBy(o client.Object) string {
-	switch o.(type) {
-	case *clusterv1.ManagedCluster:
-		return o.GetName()
-	case *clusterv1beta1.PlacementDecision:
-		return fleet.NoCluster
-	}
-	return fleet.EachCluster // a set, or a binding
-}
+// mapping maps the change of an object to Placements; older is nil for a new object and newer for a deleted one.
+type mapping func(ctx context.Context, older, newer client.Object) touched
 
 // batched enqueues the Placements of a change after batchPeriod.
 func (r *Reconciler) batched(mapped mapping) handler.EventHandler {
 	add := func(ctx context.Context, q queue, older, newer client.Object) {
-		changed := newer
-		if changed == nil {
-			changed = older
+		for key, what := range mapped(ctx, older, newer) {
+			r.Passes.Ask(key, what, r.Clock.Now())
+			q.AddAfter(ctrl.Request{NamespacedName: key}, batchPeriod)
 		}
 		was, _ := older.(*clusterv1.ManagedCluster)
 		is, _ := newer.(*clusterv1.ManagedCluster)
-		for _, key := range mapped(ctx, older, newer) {
-			touched := touchedBy(changed)
-			if was != nil && is != nil && r.memory.decidesAlike(key, was, is) {
-				touched = fleet.NoCluster // Its agent may have other clusters pay, or expressions fail in other words.
-			}
-			r.Passes.Ask(key, touched, r.Clock.Now())
-			q.AddAfter(ctrl.Request{NamespacedName: key}, batchPeriod)
-		}
-		if was != nil || is != nil {
-			r.Passes.See(changed.GetName(), is)
+		if is != nil {
+			r.Passes.See(is.Name, is)
+		} else if was != nil {
+			r.Passes.See(was.Name, nil)
 		}
 	}
 	return handler.Funcs{
@@ -97,24 +83,24 @@ func (r *Reconciler) batched(mapped mapping) handler.EventHandler {
 
 // ofDecision maps a PlacementDecision to its Placement, and to the one that its label named before. A person may have
 // removed the label.
-func ofDecision(_ context.Context, older, newer client.Object) []types.NamespacedName {
-	var keys []types.NamespacedName
+func ofDecision(_ context.Context, older, newer client.Object) touched {
+	all := touched{}
 	for _, o := range []client.Object{older, newer} {
 		if o == nil {
 			continue
 		}
 		if name := o.GetLabels()[names.LabelPlacement]; name != "" {
-			keys = append(keys, types.NamespacedName{Namespace: o.GetNamespace(), Name: name})
+			all[types.NamespacedName{Namespace: o.GetNamespace(), Name: name}] = fleet.NoCluster
 		}
 		if owner := metav1.GetControllerOf(o); owner != nil && owner.Kind == "Placement" {
-			keys = append(keys, types.NamespacedName{Namespace: o.GetNamespace(), Name: owner.Name})
+			all[types.NamespacedName{Namespace: o.GetNamespace(), Name: owner.Name}] = fleet.NoCluster
 		}
 	}
-	return keys
+	return all
 }
 
 // ofCluster maps a cluster to the Placements whose decisions its change may alter.
-func (r *Reconciler) ofCluster(_ context.Context, older, newer client.Object) []types.NamespacedName {
+func (r *Reconciler) ofCluster(_ context.Context, older, newer client.Object) touched {
 	was, _ := older.(*clusterv1.ManagedCluster)
 	is, _ := newer.(*clusterv1.ManagedCluster)
 	if was != nil && is != nil && was.ResourceVersion == is.ResourceVersion {
@@ -124,7 +110,7 @@ func (r *Reconciler) ofCluster(_ context.Context, older, newer client.Object) []
 }
 
 // ofSet maps a cluster set to the Placements in namespaces that it is bound to.
-func (r *Reconciler) ofSet(_ context.Context, older, newer client.Object) []types.NamespacedName {
+func (r *Reconciler) ofSet(_ context.Context, older, newer client.Object) touched {
 	if newer == nil {
 		newer = older
 	}
@@ -132,7 +118,7 @@ func (r *Reconciler) ofSet(_ context.Context, older, newer client.Object) []type
 }
 
 // ofBinding maps a binding to the Placements of its namespace.
-func (r *Reconciler) ofBinding(ctx context.Context, older, newer client.Object) []types.NamespacedName {
+func (r *Reconciler) ofBinding(ctx context.Context, older, newer client.Object) touched {
 	if newer == nil {
 		newer = older
 	}
@@ -143,9 +129,9 @@ func (r *Reconciler) ofBinding(ctx context.Context, older, newer client.Object) 
 		log.FromContext(ctx).Error(err, "listing the placements of a namespace", "namespace", namespace)
 		return nil
 	}
-	keys := make([]types.NamespacedName, len(list.Items))
+	all := touched{}
 	for i := range list.Items {
-		keys[i] = client.ObjectKeyFromObject(&list.Items[i])
+		all[client.ObjectKeyFromObject(&list.Items[i])] = fleet.EachCluster
 	}
-	return keys
+	return all
 }
