@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -132,25 +133,36 @@ const maxTries = 3
 // version that is read is there still a moment later: where nothing else changes in several reads, its UID is guard
 // enough.
 func (r *Reconciler) deleteAddOn(ctx context.Context, addOn client.Object) error {
-	had, err := addonapi.AddOn(addOn)
-	if err != nil {
-		return fmt.Errorf("deleting an add-on: %w", err)
-	}
-	version := had.ResourceVersion
+	version := addOn.GetResourceVersion()
 	for tries := 1; ; tries++ {
-		err := r.AddOns.DeleteAddOnVersion(ctx, had, version)
+		err := r.AddOns.DeleteAddOnVersion(ctx, addOn, version)
 		if !apierrors.IsConflict(err) || tries > maxTries {
 			return err
 		}
-		live, other := r.AddOns.SameAddOn(ctx, r.Live, had)
-		if other != nil || live == nil || !hubprocess.SameWishes(live, had) ||
-			!equality.Semantic.DeepEqual(live.OwnerReferences, had.OwnerReferences) {
+		live, other := r.stillSame(ctx, addOn)
+		if other != nil || live == nil {
 			return errors.Join(err, other)
 		}
 		if version = live.ResourceVersion; tries == maxTries {
 			version = ""
 		}
 	}
+}
+
+// stillSame returns an add-on of the cache as the API server has it; nil where more differs than its status.
+func (r *Reconciler) stillSame(
+	ctx context.Context, addOn client.Object,
+) (*addonv1beta1.ManagedClusterAddOn, error) {
+	had, err := addonapi.AddOn(addOn)
+	if err != nil {
+		return nil, fmt.Errorf("comparing an add-on: %w", err)
+	}
+	live, err := r.AddOns.SameAddOn(ctx, r.Live, had)
+	if err != nil || live == nil || !hubprocess.SameWishes(live, had) ||
+		!equality.Semantic.DeepEqual(live.OwnerReferences, had.OwnerReferences) {
+		return nil, err
+	}
+	return live, nil
 }
 
 // isRefused reports whether the answer to a request says that nothing was done.

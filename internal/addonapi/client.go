@@ -230,24 +230,26 @@ func (c Client) CreateAddOn(ctx context.Context, addon *addonv1beta1.ManagedClus
 	return nil
 }
 
-// DeleteAddOn deletes a ManagedClusterAddOn, guarded by its UID if it has one.
-func (c Client) DeleteAddOn(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn) error {
+// DeleteAddOn deletes a ManagedClusterAddOn, of which nothing but the metadata is needed, guarded by its UID if it has
+// one.
+func (c Client) DeleteAddOn(ctx context.Context, addon client.Object) error {
 	return c.DeleteAddOnVersion(ctx, addon, "")
 }
 
 // DeleteAddOnVersion is DeleteAddOn for one version of the add-on, and empty for any: a person may have taken it over.
-func (c Client) DeleteAddOnVersion(
-	ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn, version string,
-) error {
+func (c Client) DeleteAddOnVersion(ctx context.Context, addon client.Object, version string) error {
 	var only client.Preconditions
-	if uid := addon.UID; uid != "" {
+	if uid := addon.GetUID(); uid != "" {
 		only.UID = &uid
 	}
 	if version != "" {
 		only.ResourceVersion = &version
 	}
-	if err := c.Client.Delete(ctx, c.wireAddOn(addon), only); err != nil {
-		return fmt.Errorf("deleting add-on %s/%s: %w", addon.Namespace, addon.Name, err)
+	target := c.WatchedAddOn()
+	target.SetNamespace(addon.GetNamespace())
+	target.SetName(addon.GetName())
+	if err := c.Client.Delete(ctx, target, only); err != nil {
+		return fmt.Errorf("deleting add-on %s: %w", client.ObjectKeyFromObject(addon), err)
 	}
 	return nil
 }
