@@ -57,7 +57,11 @@ func publishing(put func(ctx context.Context, work string) error) *Reconciler {
 		SubResourceUpdate: func(
 			ctx context.Context, _ client.Client, _ string, object client.Object, _ ...client.SubResourceUpdateOption,
 		) error {
-			return put(ctx, object.GetName())
+			err := put(ctx, object.GetName())
+			if err == nil {
+				object.SetResourceVersion("9")
+			}
+			return err
 		},
 		Patch: func(
 			ctx context.Context, _ client.WithWatch, object client.Object, _ client.Patch, _ ...client.PatchOption,
@@ -93,7 +97,9 @@ func startPublisher(t *testing.T, r *Reconciler) func() {
 func factsOf(name string) *facts {
 	return &facts{
 		now: time.Now(), owner: watch.Owner{Name: name},
-		work: &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: name, UID: "u"}},
+		work: &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "c1", Name: name, UID: "u", ResourceVersion: "1",
+		}},
 	}
 }
 

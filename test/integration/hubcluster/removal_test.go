@@ -44,6 +44,32 @@ func TestAnUnreachableClusterKeepsItsAddOn(t *testing.T) {
 	assert.Equal(t, before, getAddon(t, "reach-b", "reach").UID)
 }
 
+// loseLabel takes the label, of the name of an add-on, from its clusters: all at once, and when nothing happens to them
+// any more. What is dropped, or judged, before the others is not more than the limit, and goes.
+func loseLabel(t *testing.T, addon string, clusters []string) {
+	t.Helper()
+	suite.Quiet(t, 2*time.Second, func() int {
+		last := 0
+		for _, name := range clusters {
+			for _, o := range []client.Object{getCluster(t, name), getAddon(t, name, addon)} {
+				version, err := strconv.Atoi(o.GetResourceVersion())
+				require.NoError(t, err)
+				last = max(last, version)
+			}
+		}
+		return last
+	})
+	var lose errgroup.Group
+	for _, name := range clusters {
+		cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		lose.Go(func() error {
+			no := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"no"}}}`, addon))
+			return plane.Client.Patch(t.Context(), cluster, no)
+		})
+	}
+	require.NoError(t, lose.Wait())
+}
+
 // Shows: hub/removal-limit, hub/removal-matrix
 func TestLabelsThatManyClustersLoseUninstallNothingUntilSomebodyConfirms(t *testing.T) {
 	t.Parallel()
@@ -63,28 +89,7 @@ func TestLabelsThatManyClustersLoseUninstallNothingUntilSomebodyConfirms(t *test
 	}
 	suite.Eventually(t, func() error { return equal(true, annotation(names.AnnotationRemovalState) != "") })
 
-	// All at once, and when nothing happens to their clusters any more: what is dropped, or judged, before the others is
-	// not more than the limit, and goes.
-	suite.Quiet(t, 2*time.Second, func() int {
-		last := 0
-		for _, name := range all {
-			for _, o := range []client.Object{getCluster(t, name), getAddon(t, name, "limit")} {
-				version, err := strconv.Atoi(o.GetResourceVersion())
-				require.NoError(t, err)
-				last = max(last, version)
-			}
-		}
-		return last
-	})
-	var lose errgroup.Group
-	for _, name := range all {
-		cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		lose.Go(func() error {
-			no := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"limit":"no"}}}`))
-			return plane.Client.Patch(t.Context(), cluster, no)
-		})
-	}
-	require.NoError(t, lose.Wait())
+	loseLabel(t, "limit", all)
 	expectSelected(t, "limit")
 	suite.Eventually(t, func() error {
 		return begins(annotation(names.AnnotationRemovalHeld), "placements stopped selecting 12 clusters")

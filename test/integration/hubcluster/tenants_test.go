@@ -59,12 +59,9 @@ func TestAnEditOfOneUserExplainsNothingThatAnotherLoses(t *testing.T) {
 	suite.Eventually(t, func() error {
 		return equal(true, strings.Contains(annotationOf(t, "lift", names.AnnotationRemovalState), `"edits":{`))
 	})
-	for _, name := range all {
-		patch(t, getCluster(t, name), `{"metadata":{"labels":{"lift":"no"}}}`)
-	}
+	loseLabel(t, "lift", all)
 	suite.Eventually(t, func() error {
-		held := annotationOf(t, "lift", names.AnnotationRemovalHeld)
-		return equal(true, strings.HasPrefix(held, "placements stopped selecting 12 clusters"))
+		return begins(annotationOf(t, "lift", names.AnnotationRemovalHeld), "placements stopped selecting 12 clusters")
 	})
 	suite.Consistently(t, longerThanQuiet, func() error { return installed(t, "lift", all...) })
 }
