@@ -37,6 +37,8 @@ type facts struct {
 	served map[string]bool
 	// admitted has, for each cluster that was admitted by an earlier plan, the target and when that was.
 	admitted map[string]admission
+	// ways are those of an earlier plan, by cluster.
+	ways map[string]way
 }
 
 // admission is the decision about one cluster.
@@ -59,18 +61,20 @@ type plan struct {
 	stuck []stuckAddOns
 	// admissions are the decisions by cluster.
 	admissions map[string]admission
+	// ways are those of the clusters that have not arrived.
+	ways map[string]way
 	// wake is when time alone may change the decision; zero for never.
 	wake time.Time
 }
 
 // decide plans the rollout.
 func decide(f facts) plan {
-	p := plan{admissions: make(map[string]admission, len(f.members))}
+	p := plan{admissions: make(map[string]admission, len(f.members)), ways: map[string]way{}}
 	given := planner.Fleet{Now: f.now, Placements: make([]planner.Placement, len(f.placements))}
 	all := make([]targets, len(f.placements))
 	for index := range f.placements {
 		var stuck stuckAddOns
-		given.Placements[index], stuck = f.placement(index, &all[index])
+		given.Placements[index], stuck = f.placement(index, &all[index], p.ways)
 		p.stuck = append(p.stuck, stuck)
 		p.wake = reconcile.Earliest(p.wake, stuck.recheck)
 	}
@@ -82,14 +86,25 @@ func decide(f facts) plan {
 		for _, cluster := range result.Admit {
 			p.admissions[cluster] = f.granted(f.members[cluster], all[index].target(cluster))
 		}
+		for _, cluster := range result.New {
+			if _, onWay := p.ways[cluster]; !onWay {
+				p.ways[cluster] = way{target: all[index].common, addOn: f.members[cluster].uid, since: f.now}
+			}
+		}
 		for _, wait := range result.Hold {
 			uncertain := given.Placements[index].Held != "" || !f.placements[index].Selects(wait.Name)
 			p.admissions[wait.Name] = f.waits(f.members[wait.Name], all[index].target(wait.Name), wait.Why, uncertain)
+			if !uncertain {
+				delete(p.ways, wait.Name) // While it waits, no time counts.
+			}
 		}
 	}
 	for cluster, earlier := range f.admitted {
 		if _, planned := p.admissions[cluster]; !planned && uncertain {
 			p.admissions[cluster] = earlier // It may be selected, and is decided about again when that is known.
+			if before, onWay := f.ways[cluster]; onWay && p.ways[cluster].target == "" {
+				p.ways[cluster] = before
+			}
 		}
 	}
 	return p
@@ -183,8 +198,8 @@ func (a admission) isAbout(addOn types.UID, target string) bool {
 	return a.addOn == addOn && a.target == target
 }
 
-// placement returns the placement at index with the clusters that it owns, and adds their targets.
-func (f facts) placement(index int, of *targets) (planner.Placement, stuckAddOns) {
+// placement returns the placement at index with the clusters that it owns, and adds their targets and ways.
+func (f facts) placement(index int, of *targets, ways map[string]way) (planner.Placement, stuckAddOns) {
 	strategy, selection := f.cma.Spec.InstallStrategy.Placements[index], f.placements[index]
 	p := planner.Placement{
 		Strategy: strategy.RolloutStrategy, GroupSize: groupSize(selection.Placement),
@@ -197,7 +212,13 @@ func (f facts) placement(index int, of *targets) (planner.Placement, stuckAddOns
 	var stuck stuckAddOns
 	leaving, until := selection.Leaving(f.now)
 	stuck.recheck = until
-	add := func(cluster string, group fleet.Group) {
+	add := func(c planner.Cluster, addOn types.UID) {
+		if next, onWay := f.ways[c.Name].goesOn(of.common, addOn).follow(&c, soak, f.now); onWay {
+			ways[c.Name] = next
+		}
+		p.Clusters = append(p.Clusters, c)
+	}
+	look := func(cluster string, group fleet.Group) {
 		if !f.owns(index, cluster) {
 			return
 		}
@@ -205,9 +226,9 @@ func (f facts) placement(index int, of *targets) (planner.Placement, stuckAddOns
 		m, found := f.members[cluster]
 		if !found || m.deleting {
 			if !leaves && f.served[cluster] { // It is installed soon, or again.
-				p.Clusters = append(p.Clusters, planner.Cluster{
+				add(planner.Cluster{
 					Name: cluster, Group: group.Index, GroupName: group.Name, State: planner.Awaited, Since: m.goes(),
-				})
+				}, "")
 			}
 			return
 		}
@@ -223,16 +244,16 @@ func (f facts) placement(index int, of *targets) (planner.Placement, stuckAddOns
 		} else {
 			stuck.add(m, state == planner.Pending && held == "", f.now)
 		}
-		p.Clusters = append(p.Clusters, planner.Cluster{
+		add(planner.Cluster{
 			Name: cluster, Group: group.Index, GroupName: group.Name, State: state, Since: since, Due: due,
 			Broken: m.broken(), Held: held, Leaving: leaves,
-		})
+		}, m.uid)
 	}
 	for _, cluster := range selection.Names {
-		add(cluster, selection.Groups[cluster])
+		look(cluster, selection.Groups[cluster])
 	}
 	for cluster, group := range leaving { // One that is on its way there keeps its place, and one that failed counts.
-		add(cluster, group)
+		look(cluster, group)
 	}
 	return p, stuck
 }

@@ -12,7 +12,8 @@
 // Changes of many add-ons make one pass: requests wait for batchPeriod, and only add-ons that changed since the last
 // pass are converted. What survives a restart is in the cluster: the configuration of every add-on
 // (status.configReferences), when its present phase began (the transition time of Progressing), and the contents.
-// Admissions are computed again; a cluster that was admitted has its new configuration recorded in its status.
+// Admissions are computed again; a cluster that was admitted has its new configuration recorded in its status. How long
+// a cluster takes whose add-on is created again (way) is known to this process alone.
 //
 // An add-on counts as failed when it was not available from the time of its new configuration on, or fell within the
 // time that it must be well; what happens to it later does not stop the rollout to other clusters.

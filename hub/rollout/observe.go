@@ -62,7 +62,7 @@ func (r *Reconciler) observe(ctx context.Context, name string, now time.Time) (f
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	f.admitted = r.admissions[name] // It is replaced, and never changed.
+	f.admitted, f.ways = r.admissions[name], r.ways[name] // They are replaced, and never changed.
 	return f, nil
 }
 
@@ -124,8 +124,8 @@ func (r *Reconciler) Rehearse(w World) {
 		members[addOn.Namespace] = newMember(addOn, nil).saw(r.members.Known(addOn), w.Now)
 	}
 	r.members.Keep(name, members)
-	r.replaceAdmissions(name, decide(facts{
+	r.remember(name, decide(facts{
 		now: w.Now, cma: w.CMA, placements: w.Placements, members: members, states: w.States, served: w.Served,
-		admitted: r.admissions[name],
-	}).admissions)
+		admitted: r.admissions[name], ways: r.ways[name],
+	}))
 }

@@ -208,7 +208,7 @@ func TestAnAddOnThatIsCreatedAgainIsAskedAboutAnew(t *testing.T) {
 			now: now, cma: fixture.NewCMA(nil, fixture.Placement("p", template)), states: addonconfig.States{template: {Hash: "t"}},
 			placements: []*fleet.Decisions{selects("c")}, members: membersOf(addOn), admitted: r.admissions["hello"],
 		})
-		r.replaceAdmissions("hello", p.admissions)
+		r.remember("hello", p)
 		return p.admissions["c"]
 	}
 	r := &Reconciler{}

@@ -50,8 +50,9 @@ type Reconciler struct {
 	members fleet.Members[*member]
 
 	mu sync.Mutex
-	// admissions are the decisions by ClusterManagementAddOn and cluster.
+	// admissions are the decisions by ClusterManagementAddOn and cluster, ways what else the next plan needs of this one.
 	admissions map[string]map[string]admission
+	ways       map[string]map[string]way
 }
 
 // Reconcile plans one ClusterManagementAddOn.
@@ -67,7 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return reconcile.FromError(err).And(restored).Settle(now)
 	}
 	if f.cma == nil {
-		r.replaceAdmissions(req.Name, nil)
+		r.forget(req.Name)
 		return r.collect(ctx, req.Name, f, nil).And(restored).Settle(now)
 	}
 	p := decide(f)
@@ -78,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		// was written ahead of it. Nothing is admitted by a strategy of before.
 		return reconcile.FromError(err).Settle(now)
 	}
-	woken := r.replaceAdmissions(req.Name, p.admissions)
+	woken := r.remember(req.Name, p)
 	if changed {
 		log.FromContext(ctx).V(1).Info("recorded the progress of placements")
 	}
@@ -99,25 +100,29 @@ func (r *Reconciler) Admission(addOn metav1.Object, target []addonv1beta1.Config
 	return decision.granted, decision.reason
 }
 
-// replaceAdmissions stores the decisions of a plan, and returns the clusters whose decision changed.
-func (r *Reconciler) replaceAdmissions(addOn string, next map[string]admission) []string {
+// remember stores the decisions of a plan, and returns the clusters whose admission changed.
+func (r *Reconciler) remember(addOn string, p plan) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var changed []string
-	for cluster, decision := range next {
+	for cluster, decision := range p.admissions {
 		if r.admissions[addOn][cluster] != decision {
 			changed = append(changed, cluster)
 		}
 	}
 	if r.admissions == nil {
-		r.admissions = map[string]map[string]admission{}
+		r.admissions, r.ways = map[string]map[string]admission{}, map[string]map[string]way{}
 	}
-	if next == nil {
-		delete(r.admissions, addOn)
-	} else {
-		r.admissions[addOn] = next
-	}
+	r.admissions[addOn], r.ways[addOn] = p.admissions, p.ways
 	return changed
+}
+
+// forget drops the decisions about an add-on.
+func (r *Reconciler) forget(addOn string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.admissions, addOn)
+	delete(r.ways, addOn)
 }
 
 // wake starts a pass for the add-on on the given clusters.

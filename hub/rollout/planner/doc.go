@@ -14,7 +14,7 @@
 //
 //	phase       counts as a failure | keeps its slot | its wave waits for it
 //	awaited     no  | no  | yes     without the add-on, and will get it
-//	overdue     no  | no  | no      likewise, and its former add-on is being deleted for longer than the progressDeadline
+//	overdue     no  | no  | no      likewise, for longer than the progressDeadline
 //	waiting     no  | no  | yes     pending, and may move
 //	held        no  | no  | no      pending, and may not move
 //	in flight   no  | yes | yes
@@ -38,5 +38,6 @@
 //     a group is complete from the first plan on. Indexes of groups may have gaps; a cluster without a group is in a
 //     last group of its own kind.
 //   - Nothing is remembered from one plan to the next. A cluster that was admitted and whose state does not show that
-//     yet has to be given as InFlight, or its slot may be given to another one as well.
+//     yet has to be given as InFlight, or its slot may be given to another one as well. So has a cluster whose add-on
+//     is created again to be given with the time that it takes in all.
 package planner

@@ -45,12 +45,13 @@ type Cluster struct {
 	GroupName string
 	// State is the state of the cluster with regard to the target.
 	State State
-	// Since is since when the cluster is on its way to the target (InFlight, Failed), since when it succeeded, or since
-	// when its former add-on is being deleted (Awaited); zero when unknown: such a cluster never times out, and it soaked
-	// long ago. It begins again with every target.
+	// Since is since when the cluster is on its way to the target (InFlight, Failed) or awaited, or since when it
+	// succeeded; zero when unknown: such a cluster never times out, and it soaked long ago. It begins again with every
+	// target.
 	Since time.Time
-	// Due is when a cluster that has the target, and broke while it soaked, should have soaked at first; zero for any
-	// other. The progressDeadline ends that long after it at the latest, however often the cluster is well in between.
+	// Due is when a cluster that has the target, and broke or was created again while it soaked, should have soaked at
+	// first; zero for any other. The progressDeadline ends that long after it at the latest, however often the cluster is
+	// well in between.
 	Due time.Time
 	// Broken reports whether an earlier target is not well there: it has not reached it, or does not work. It counts while
 	// the cluster is Pending.

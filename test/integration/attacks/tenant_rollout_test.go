@@ -1,12 +1,16 @@
 package attacks_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -78,11 +82,46 @@ const groupsOfPaced = `  decisionStrategy:
 `
 
 // Group after group, each cluster has five seconds, and counts for nothing where it fails. Who may edit and delete the
-// add-on of a cluster of the first group deletes it, and keeps it by a finalizer.
+// add-on of a cluster of the first group keeps it by a finalizer, or deletes it again and again.
 //
 // Shows: hub/tenants-hold-no-rollout
-func TestATenantHoldsNoRolloutByAFinalizer(t *testing.T) {
-	const addOn, bad, good = "kept", "kept-a-evil", "kept-b-honest"
+func TestATenantHoldsNoRolloutByDeletingItsAddOn(t *testing.T) {
+	t.Run("and keeps it by a finalizer", func(t *testing.T) {
+		addOn, good, own := inGroups(t, "kept")
+		as := tenantOf(t, own.Namespace)
+		suite.Eventually(t, func() error {
+			return change(own, `{"metadata":{"finalizers":["evil.example.com/stay"]}}`)(t.Context(), as)
+		})
+		require.NoError(t, as.Delete(t.Context(), own))
+		require.NoError(t, change(&addonv1alpha1.AddOnTemplate{ObjectMeta: in("", addOn)}, secondTemplate)(t.Context(), shared.admin))
+		deployed(t, good, addOn, `"second"`)
+	})
+	t.Run("again and again", func(t *testing.T) {
+		addOn, good, own := inGroups(t, "again")
+		as := tenantOf(t, own.Namespace)
+		deleting, stop := context.WithCancel(t.Context())
+		var evil errgroup.Group
+		evil.Go(func() error {
+			return wait.PollUntilContextCancel(deleting, 2*time.Second, true, func(ctx context.Context) (bool, error) {
+				return false, client.IgnoreNotFound(as.Delete(ctx, own.DeepCopy()))
+			})
+		})
+		require.NoError(t, change(&addonv1alpha1.AddOnTemplate{ObjectMeta: in("", addOn)}, secondTemplate)(t.Context(), shared.admin))
+		deployed(t, good, addOn, `"second"`)
+		stop()
+		require.ErrorIs(t, evil.Wait(), context.Canceled)
+	})
+}
+
+// secondTemplate changes what a template deploys.
+const secondTemplate = `{"spec":{"agentSpec":{"workload":{"manifests":[{"apiVersion":"v1","kind":"ConfigMap",` +
+	`"metadata":{"name":"second","namespace":"default"}}]}}}}`
+
+// inGroups deploys an add-on to two clusters, group after group, and returns its name, the cluster of the second group,
+// and its ManagedClusterAddOn on the other.
+func inGroups(t *testing.T, addOn string) (name, later string, first *addonv1alpha1.ManagedClusterAddOn) {
+	t.Helper()
+	bad, good := addOn+"-a-evil", addOn+"-b-honest"
 	joins(t, addOn, bad, good)
 	for cluster, wave := range map[string]string{bad: "first", good: "second"} {
 		require.NoError(t, change(newCluster(cluster), `{"metadata":{"labels":{"wave":"`+wave+`"}}}`)(t.Context(), shared.admin))
@@ -93,13 +132,5 @@ func TestATenantHoldsNoRolloutByAFinalizer(t *testing.T) {
 	require.NoError(t, shared.plane.Apply(t.Context(), []byte(file)))
 	deployed(t, bad, addOn, addOn)
 	deployed(t, good, addOn, addOn)
-	as, own := tenantOf(t, bad), &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: in(bad, addOn)}
-	suite.Eventually(t, func() error {
-		return change(own, `{"metadata":{"finalizers":["evil.example.com/stay"]}}`)(t.Context(), as)
-	})
-	require.NoError(t, as.Delete(t.Context(), own))
-	require.NoError(t, change(&addonv1alpha1.AddOnTemplate{ObjectMeta: in("", addOn)},
-		`{"spec":{"agentSpec":{"workload":{"manifests":[{"apiVersion":"v1","kind":"ConfigMap",`+
-			`"metadata":{"name":"second","namespace":"default"}}]}}}}`)(t.Context(), shared.admin))
-	deployed(t, good, addOn, `"second"`)
+	return addOn, good, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: in(bad, addOn)}
 }
