@@ -34,7 +34,7 @@ func record(f facts, decided configuration, after *addonv1beta1.ManagedClusterAd
 		}
 		condition = f.failing(decided, condition, settles && broken(works), now)
 	}
-	f.noteSoak(decided, &status.Conditions, completed(condition), settles, now)
+	f.noteSoak(decided, noted, contents, &status.Conditions, completed(condition), settles, now)
 	f.setProgress(decided, contents, &status.Conditions, condition, now)
 	if completed(condition) {
 		for i := range status.ConfigReferences {
@@ -104,12 +104,13 @@ func (f facts) continues(decided configuration, contents addonconfig.Contents) b
 
 // noteSoak records whether a configuration had soaked when it is not complete any more, and if not, since when it was
 // complete at first. Each turn between complete and not complete dates Progressing again, so that a rollout could wait
-// for ever for who takes turns. Of an add-on that names configurations itself it records what the rollout gives, so
-// that turns between those do not date Progressing. Another configuration of the rollout begins again.
+// for ever for a cluster that takes turns. Of an add-on that names configurations itself it records what the rollout
+// gives, so that turns between those do not date Progressing. Another configuration of the rollout begins again. noted
+// and contents are what the method noted returns.
 func (f facts) noteSoak(
-	decided configuration, conditions *[]metav1.Condition, isCompleted, settles bool, now time.Time,
+	decided configuration, noted *metav1.Condition, contents addonconfig.Contents,
+	conditions *[]metav1.Condition, isCompleted, settles bool, now time.Time,
 ) {
-	noted, contents := f.noted(decided)
 	status := metav1.ConditionUnknown
 	if noted != nil {
 		status = noted.Status

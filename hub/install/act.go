@@ -47,7 +47,7 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) reconcile.Outcome
 		}
 		return reconcile.FromError(err)
 	case p.update != nil:
-		_, err := r.AddOns.PatchWire(ctx, f.addon, p.update)
+		_, err := reconcile.PatchMetadata(ctx, r.AddOns.Client, f.addon, p.update)
 		return reconcile.FromError(client.IgnoreNotFound(err))
 	}
 	return reconcile.Done()
@@ -82,7 +82,7 @@ func (r *Reconciler) annotate(ctx context.Context, cma client.Object, want map[s
 	}
 	after := copyOf(cma)
 	after.SetAnnotations(want)
-	_, err := r.AddOns.PatchWire(ctx, cma, after)
+	_, err := reconcile.PatchMetadata(ctx, r.AddOns.Client, cma, after)
 	return client.IgnoreNotFound(err)
 }
 

@@ -13,7 +13,6 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // Readers of nothing but metadata and placements do without a conversion: a conversion copies the whole object.
@@ -72,12 +71,6 @@ func (c Client) each(
 		}
 		return nil
 	})
-}
-
-// PatchWire writes the difference between the metadata of two copies of an object in the version of the wire, like
-// reconcile.PatchMetadata.
-func (c Client) PatchWire(ctx context.Context, before, after client.Object) (bool, error) {
-	return reconcile.PatchMetadata(ctx, c.Client, before, after)
 }
 
 // IsAddOn reports whether a watched object is a ManagedClusterAddOn.

@@ -1,8 +1,6 @@
 package addonconfig
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -37,8 +35,7 @@ func (c Chosen) key() string {
 
 // revisionName returns the name of the ControllerRevision that keeps a content for an add-on.
 func revisionName(addOn string, c Chosen) string {
-	sum := sha256.Sum256([]byte(c.key()))
-	return addOn + "-" + hex.EncodeToString(sum[:8])
+	return addOn + "-" + digest(c.key(), 16)
 }
 
 // newRevision returns the ControllerRevision that keeps a content. number orders the revisions of an add-on for people.
