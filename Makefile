@@ -140,13 +140,14 @@ unit: ## Run the unit tests, without control planes (UNIT_PACKAGES=./hub/install
 
 # Packages of nested modules are left to "make lint".
 .PHONY: check
-check: $(BIN)/golangci-lint ## Check what differs from a commit: format, linters, imports, citations (CHECK_BASE=origin/main)
+check: $(BIN)/golangci-lint ## Check what differs from a commit: format, imports, citations, linters (CHECK_BASE=origin/main)
 	@wrong=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go' | while read -r f; do [ -f "$$f" ] && echo "$$f"; done)); \
 		[ -z "$$wrong" ] || { echo "run gofmt -w on:"; echo "$$wrong"; exit 1; }
+	go test ./test/arch ./test/rows/... ./test/reference/... ./test/bugs
 	@changed=$$( (git diff --name-only --diff-filter=d $(CHECK_BASE) -- '*.go'; git ls-files -o --exclude-standard '*.go') | \
 		xargs -r -n 1 dirname | sort -u | while read -r d; do go list -find "./$$d" >/dev/null 2>&1 && echo "./$$d"; done); \
-		[ -z "$$changed" ] || GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache $(BIN)/golangci-lint run --timeout 30m $$changed
-	go test ./test/arch ./test/rows/... ./test/reference/... ./test/bugs
+		[ -z "$$changed" ] || GOLANGCI_LINT_CACHE=$${GOLANGCI_LINT_CACHE:-$(CURDIR)/$(BIN)/lint-cache} \
+			$(BIN)/golangci-lint run --timeout 30m --allow-parallel-runners $$changed
 
 .PHONY: house
 house: ## Print the size and the shape of the packages (HOUSE_PACKAGES=./hub/...)

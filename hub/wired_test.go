@@ -1,8 +1,13 @@
 package hub
 
 import (
+	"bytes"
+	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -87,4 +92,54 @@ func TestHowTheReconcilersOfConfigurationsAreWired(t *testing.T) {
 	watcher := reflect.ValueOf(the[*objectwatch.Watcher](t, all)).Elem()
 	assert.EqualValues(t, 6000, watcher.FieldByName("limit").Int(), "and the watches are as many")
 	assert.IsType(t, configurer.Reading(), the[*approval.Reconciler](t, all).Configurer, "approvals store nothing")
+}
+
+// reconcilers returns the reconcilers that setup starts, by the path of their package below hub.
+func reconcilers(t *testing.T) map[string]reflect.Value {
+	t.Helper()
+	c := DefaultConfig()
+	c.Placement, c.WorkTTL = true, true
+	found := map[string]reflect.Value{}
+	for _, one := range wired(t, c) {
+		value := reflect.Indirect(reflect.ValueOf(one))
+		if path, below := strings.CutPrefix(value.Type().PkgPath(), reflect.TypeFor[Config]().PkgPath()+"/"); below {
+			found[path] = value
+		}
+	}
+	return found
+}
+
+func TestEachPackageWithAReconcilerIsStarted(t *testing.T) {
+	started, ofAuthors := reconcilers(t), map[string]bool{"hashes": true}
+	require.NoError(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		of := filepath.ToSlash(filepath.Dir(path))
+		if bytes.Contains(content, []byte("\nfunc (r *Reconciler) SetupWithManager(")) && !ofAuthors[of] {
+			assert.True(t, started[of].IsValid(), "setup in reconcilers.go does not start the reconciler of hub/%s", of)
+		}
+		return err
+	}))
+}
+
+// What a field means when it is nil is for tests, and for parts that are turned off.
+func TestEachFieldOfAReconcilerIsSet(t *testing.T) {
+	off := map[string]string{
+		"cluster.ForeignWorks": "only where OCM's controllers manage works",
+		"deploy.Accounts":      "only in the program of an author",
+	}
+	for path, value := range reconcilers(t) {
+		for field, of := range value.Fields() {
+			key := path + "." + field.Name
+			switch field.Type.Kind() {
+			case reflect.Interface, reflect.Pointer, reflect.Func, reflect.Chan:
+				if field.IsExported() && off[key] == "" {
+					assert.False(t, of.IsNil(), "%s is nil where the hub manager is put together", key)
+				}
+			default:
+			}
+		}
+	}
 }

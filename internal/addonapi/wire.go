@@ -12,7 +12,6 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
 )
 
 // Readers of nothing but metadata and placements do without a conversion: a conversion copies the whole object.

@@ -212,9 +212,12 @@ func (s source) checkPurity() []string {
 }
 
 // conditionTypes returns the types of the conditions that the package writes out in full, with their places. A type
-// that is a constant of another package is not among them.
-func (s source) conditionTypes() map[string]string {
+// that is a constant of another package than names is not among them.
+func (s source) conditionTypes(ofNames map[string]string) map[string]string {
 	constants := s.constants()
+	for name, value := range ofNames {
+		constants["names."+name] = value
+	}
 	types := map[string]string{}
 	for _, f := range s.files {
 		ast.Inspect(f, func(n ast.Node) bool {
@@ -269,6 +272,9 @@ func text(e ast.Expr, constants map[string]string) string {
 			return ""
 		}
 		return content
+	}
+	if selector, ok := e.(*ast.SelectorExpr); ok {
+		return constants[exprName(selector.X)+"."+selector.Sel.Name]
 	}
 	return constants[exprName(e)]
 }
@@ -358,9 +364,12 @@ func f() {
 	b := &metav1.Condition{Type: kind}
 	c := metav1.Condition{Type: clusterv1.Elsewhere}
 	d := other.Thing{Type: "NoCondition"}
+	e := metav1.Condition{Type: names.ConditionOurs}
 }`)
-	types := s.conditionTypes()
-	assert.Equal(t, map[string]string{"Written": "hub/x/status.go:4", "ByConstant": "hub/x/status.go:5"}, types)
+	types := s.conditionTypes(map[string]string{"ConditionOurs": "Ours"})
+	assert.Equal(t, map[string]string{
+		"Written": "hub/x/status.go:4", "ByConstant": "hub/x/status.go:5", "Ours": "hub/x/status.go:8",
+	}, types)
 }
 
 func invented(t *testing.T, path, file, code string) source {
