@@ -27,10 +27,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return reconcile.FromError(err).Settle(f.now)
 	}
+	return r.follow(ctx, f).SettleIn(r.queues.works, req, f.now)
+}
+
+// follow reads what the phase of a work needs, does what it demands, and brings the copy up to date.
+func (r *Reconciler) follow(ctx context.Context, f *facts) reconcile.Outcome {
 	phase := f.phase()
 	if phase == phaseApply || phase == phaseOffline {
+		var err error
 		if f.manifests, err = r.readManifests(ctx, f); err != nil {
-			return reconcile.FromError(err).Settle(f.now)
+			return reconcile.FromError(err)
 		}
 	}
 	r.checkHub(ctx, f)
@@ -38,7 +44,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	defer func() { r.counts.pass(phase, r.Clock.Since(f.now)) }()
 	if phase == phaseApply || phase == phaseKeep {
 		if err := r.recall(ctx, f); err != nil {
-			return reconcile.FromError(err).Settle(f.now)
+			return reconcile.FromError(err)
 		}
 	}
 	kept := f.copyKnowsMore()
@@ -48,7 +54,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.invalidateCopy(f, phase)
 	}
 	r.enqueueCopy(f, phase)
-	return outcome.SettleIn(r.queues.works, req, f.now)
+	return outcome
 }
 
 // pass does what the phase of a work demands.

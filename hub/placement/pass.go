@@ -43,17 +43,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if p.frozen {
 		return r.freeze(ctx, req.NamespacedName, f, p, begun).Settle(f.now)
 	}
-	r.Passes.Doubt(req.NamespacedName, p.selection.unknown)
-	all, more, failed := r.act(ctx, req.NamespacedName, p.layout.Slices)
+	return r.publish(ctx, req.NamespacedName, f, p, begun).Settle(f.now)
+}
+
+// publish carries out a plan, and reports it in the status.
+func (r *Reconciler) publish(
+	ctx context.Context, key types.NamespacedName, f facts, p plan, begun uint64,
+) reconcile.Outcome {
+	r.Passes.Doubt(key, p.selection.unknown)
+	all, more, failed := r.act(ctx, key, p.layout.Slices)
 	before, after := f.placement, f.placement.DeepCopy()
 	conclude(f, p, all, failed, &after.Status)
-	r.memory.tell(req.NamespacedName, &after.Status)
+	r.memory.tell(key, &after.Status)
 	changed, err := reconcile.PatchStatus(ctx, r.Client, before, after)
 	if changed && err == nil {
 		log.FromContext(ctx).Info("the placement decided", "clusters", after.Status.NumberOfSelectedClusters)
 	}
 	if failed == nil && !more && err == nil {
-		r.Passes.End(req.NamespacedName, begun)
+		r.Passes.End(key, begun)
 	}
 	outcome := reconcile.FromError(failed)
 	if more {
@@ -61,7 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		outcome = outcome.And(reconcile.DoneUntil(f.now.Add(batchPeriod)))
 	}
 	outcome = outcome.And(reconcile.FromError(client.IgnoreNotFound(err)))
-	return outcome.And(reconcile.DoneUntil(p.selection.wake)).Settle(f.now)
+	return outcome.And(reconcile.DoneUntil(p.selection.wake))
 }
 
 // freeze carries out a plan that keeps the decisions of a Placement, but for clusters that it may not have any more. It
