@@ -1,7 +1,6 @@
 package configure
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -111,8 +110,9 @@ func decideFor(f facts, target addonconfig.Target) configuration {
 		if f.admission.Reason == "" {
 			return configuration{references: current, held: "the rollout is being planned", undecided: true}
 		}
-		why := cmp.Or(waiting, f.admission.Reason)
-		return configuration{references: target.Asked(current), configured: notConfigured(why), held: why}
+		return configuration{
+			references: current, configured: notConfigured(f.admission.Reason), held: f.admission.Reason,
+		}
 	}
 	if waiting != "" {
 		return configuration{

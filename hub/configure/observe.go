@@ -32,10 +32,9 @@ func (c *Configurer) observe(
 		return f, err
 	}
 	f.placement, f.doubts = owner.Index, owner.Doubts
-	desired := addonconfig.DesiredConfigs(cma, f.placement, addOn.Spec.Configs)
-	configs := make([]addonv1beta1.AddOnConfig, 0, len(desired))
-	for _, d := range desired {
-		configs = append(configs, d.AddOnConfig)
+	configs := addonconfig.Wanted(cma, f.placement, addOn.Spec.Configs)
+	if len(addOn.Spec.Configs) > 0 { // What the rollout would give in their place counts for its progress.
+		configs = append(configs, addonconfig.Wanted(cma, f.placement, nil)...)
 	}
 	if f.states, err = c.Store.States(ctx, configs...); err != nil {
 		return f, err

@@ -53,14 +53,21 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) results {
 		done.addOn = after
 		r.recordUnneeded(ctx, f, after.Finalizers)
 	}
-	for _, s := range p.works {
+	done.works = r.runWorks(ctx, p.works)
+	return done
+}
+
+// runWorks runs steps and returns the error of each.
+func (r *Reconciler) runWorks(ctx context.Context, steps []workStep) []error {
+	var failed []error
+	for _, s := range steps {
 		err := r.complete(ctx, s)
 		if err == nil {
 			_, err = r.workWriter().Run(ctx, s)
 		}
-		done.works = append(done.works, err)
+		failed = append(failed, err)
 	}
-	return done
+	return failed
 }
 
 // complete reads the manifests of a work that keeps some of them: the cache has only their digests.
@@ -283,7 +290,7 @@ func (r *Reconciler) actOnDeletion(
 	if err != nil {
 		return outcome.And(reconcile.FromError(client.IgnoreNotFound(err)))
 	}
-	if err := errors.Join(runAll(ctx, r.workWriter(), p.works)...); err != nil {
+	if err := errors.Join(r.runWorks(ctx, p.works)...); err != nil {
 		outcome = outcome.And(reconcile.FromError(err))
 		if len(p.drop) > 0 {
 			return outcome

@@ -92,7 +92,50 @@ func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (doubt, error) 
 	if d, err := r.confirmNamespaces(ctx, f, p); err != nil || d.exists() {
 		return d, err
 	}
+	if d, err := r.confirmWorks(ctx, f.works, p.works); err != nil || d.exists() {
+		return d, err
+	}
 	r.made.note(f.addOn, p)
+	return doubt{}, nil
+}
+
+// confirmWorks asks the API server whether works are as the cache has them from which a plan takes no object that it
+// takes from others, because they have it: one may have given it away since, and the object would be in none.
+func (r *Reconciler) confirmWorks(ctx context.Context, have []*workv1.ManifestWork, steps []workStep) (doubt, error) {
+	taken := map[placed][]*workv1.ManifestWork{}
+	for _, s := range steps {
+		if s.Verb != reconcile.Delete && s.Verb != reconcile.Patch {
+			continue
+		}
+		before, after := map[placed]bool{}, map[placed]bool{}
+		placedIn(s.Before, before)
+		if s.Verb == reconcile.Patch {
+			placedIn(s.After, after)
+		}
+		for o := range before {
+			if !after[o] {
+				taken[o] = append(taken[o], s.Before)
+			}
+		}
+	}
+	for _, work := range have {
+		has := map[placed]bool{}
+		if len(taken) > 0 {
+			placedIn(work, has)
+		}
+		for o := range has {
+			if from := taken[o]; len(from) == 0 || slices.Contains(from, work) {
+				continue
+			}
+			live, err := reconcile.Get(ctx, r.Live, client.ObjectKeyFromObject(work), &metav1.PartialObjectMetadata{
+				TypeMeta: metav1.TypeMeta{APIVersion: workv1.GroupVersion.String(), Kind: "ManifestWork"},
+			})
+			if err != nil || live == nil || live.UID != work.UID || live.Generation != work.Generation {
+				return doubt{behind: err == nil}, err
+			}
+			break
+		}
+	}
 	return doubt{}, nil
 }
 
@@ -140,6 +183,9 @@ func (r *Reconciler) deletionStale(ctx context.Context, f deletionFacts, p delet
 		if d, err := r.confirmPlaces(ctx, f, p); err != nil || d.exists() {
 			return d, err
 		}
+	}
+	if d, err := r.confirmWorks(ctx, f.works, p.works); err != nil || d.exists() {
+		return d, err
 	}
 	if !creates && !takes {
 		return doubt{}, nil

@@ -143,13 +143,16 @@ func (r *Reconciler) confirmCluster(ctx context.Context, f fleetFacts, c candida
 }
 
 // decidesAlike reports whether a Placement decides the same about two copies of a cluster. What another program looks
-// at is not known: the spec, the labels and the claims count.
+// at is not known: the labels, the taints, the acceptance and the claims count, and whether the cluster was away in
+// between, for then it may have been dropped for that. The addresses and the lease are the business of the agent.
 func (r *Reconciler) decidesAlike(d *fleet.Decisions, live, cached *clusterv1.ManagedCluster) bool {
 	if d.Own {
 		return r.Placements.Passes.DecidesAlike(d.Key, live, cached)
 	}
-	return equality.Semantic.DeepEqual(live.Spec, cached.Spec) && maps.Equal(live.Labels, cached.Labels) &&
-		slices.Equal(live.Status.ClusterClaims, cached.Status.ClusterClaims)
+	return equality.Semantic.DeepEqual(live.Spec.Taints, cached.Spec.Taints) &&
+		live.Spec.HubAcceptsClient == cached.Spec.HubAcceptsClient && maps.Equal(live.Labels, cached.Labels) &&
+		slices.Equal(live.Status.ClusterClaims, cached.Status.ClusterClaims) &&
+		well(live) == well(cached) && availableSince(live).Equal(availableSince(cached))
 }
 
 // confirmCopied returns an error if an add-on would follow annotations of its cluster that are not those of the API

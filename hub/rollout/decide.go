@@ -238,7 +238,7 @@ func (f facts) placement(index int, of *targets, ways map[string]way) (planner.P
 			of.set(cluster, Fingerprint(target.Rolled()))
 		}
 		state, since, due := f.state(m, target, of.target(cluster), soak)
-		held := cmp.Or(f.keeps(index, m), heldBy(target))
+		held := cmp.Or(f.keeps(index, m), heldBy(target, state == planner.Pending && !target.Admitted(m.addOn())))
 		if leaves {
 			held = "keeps what it has while the decisions of placement " + selection.Key.String() + " change"
 		} else {
@@ -262,11 +262,16 @@ func (f facts) target(addOn *addonv1beta1.ManagedClusterAddOn, index int) addonc
 	return addonconfig.NewTarget(addonconfig.Inputs{AddOn: addOn, CMA: f.cma, Placement: index, States: f.states})
 }
 
-// heldBy returns why an add-on cannot be admitted to a target that is not complete; "" when it is.
-func heldBy(target addonconfig.Target) string {
+// heldBy returns why an add-on cannot be admitted to a target that is not complete; "" when it can. One that awaits
+// what the rollout gives gets that in its turn, though its own spec names what is not known yet: the manager of the
+// add-on reports only what the status names.
+func heldBy(target addonconfig.Target, awaitsTurn bool) string {
 	const most = 5
-	if len(target.Missing) > 0 {
+	switch {
+	case len(target.Missing) > 0:
 		return message.List(target.Missing, most, "; ")
+	case awaitsTurn && !target.AwaitsRolled:
+		return ""
 	}
 	return message.List(target.Waiting, most, "; ")
 }

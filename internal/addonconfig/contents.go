@@ -12,9 +12,9 @@ import (
 	"github.com/spokelet/spokelet/internal/confighash"
 )
 
-// Contents say what a rollout gave an add-on: a digest of its configurations of each kind, by a digest of the kind. A
-// kind that the spec of the add-on itself names is there with "". As a text they fit into the message of a condition,
-// whatever names and hashes the configurations have.
+// Contents say what a rollout gave an add-on: a digest of its configurations of each kind, by a digest of the kind. Of
+// a kind that the spec of the add-on itself names, it is what the rollout would give in its place. As a text they fit
+// into the message of a condition, whatever names and hashes the configurations have.
 type Contents map[string]string
 
 // ContentsOf returns the contents of references, none of which is of the spec of the add-on itself.
@@ -80,37 +80,22 @@ func (t Target) HasOwn() bool {
 
 // Contents returns the contents of references, which are those of the target or those that the add-on has.
 func (t Target) Contents(references []addonv1beta1.ConfigReference) Contents {
-	contents := ContentsOf(references)
-	for _, desired := range t.Desired {
-		if desired.Level == FromAddOn {
-			contents[kindOf(desired.ConfigGroupResource)] = ""
+	rolled := slices.Clone(t.beneath)
+	for _, reference := range references {
+		if !slices.ContainsFunc(t.Desired, func(d DesiredConfig) bool {
+			return d.Level == FromAddOn && d.ConfigGroupResource == reference.ConfigGroupResource
+		}) {
+			rolled = append(rolled, reference)
 		}
 	}
-	return contents
+	return ContentsOf(rolled)
 }
 
 // Gives reports whether contents are those of the target. See Same.
 func (t Target) Gives(contents Contents) bool { return t.Same(contents, t.References) }
 
 // Same reports whether contents are those of references, which are those of the target or those that the add-on has.
-// Kinds that the spec of the add-on itself names, or named then, do not count. Unknown contents are never the same.
+// Unknown contents are never the same.
 func (t Target) Same(contents Contents, references []addonv1beta1.ConfigReference) bool {
-	if contents == nil {
-		return false
-	}
-	had, has := maps.Clone(contents), t.Contents(references)
-	for kind, content := range contents {
-		if content == "" {
-			delete(has, kind)
-		}
-	}
-	for kind, content := range has {
-		if content == "" {
-			delete(had, kind)
-		}
-	}
-	named := func(_, content string) bool { return content == "" }
-	maps.DeleteFunc(had, named)
-	maps.DeleteFunc(has, named)
-	return maps.Equal(had, has)
+	return contents != nil && maps.Equal(contents, t.Contents(references))
 }

@@ -30,29 +30,27 @@ func TestWhetherATargetGivesContents(t *testing.T) {
 	tmpl, rolled, x := fixture.Template("t"), fixture.DeploymentConfig("rolled"), fixture.DeploymentConfig("x")
 	states := States{tmpl: {Hash: "t"}, rolled: {Hash: "r"}, x: {Hash: "x"}, fixture.Template("own"): {Hash: "o"}}
 	cma := fixture.NewCMA(nil, fixture.Placement("p", tmpl, rolled))
-	version := ContentsOf(refs{fixture.Has(tmpl, "t")})[kindOf(tmpl.ConfigGroupResource)]
-	withMap := fixture.AddOn("c")
-	withMap.Spec.Configs = []addonv1beta1.AddOnConfig{fixture.ConfigMap("c")}
+	withX := fixture.AddOn("c")
+	withX.Spec.Configs = []addonv1beta1.AddOnConfig{x}
 	for sentence, tc := range map[string]struct {
 		own      []addonv1beta1.AddOnConfig
 		contents Contents
 		want     bool
 	}{
-		"the same, in another order":            {nil, ContentsOf(refs{fixture.Desires(rolled, "r"), fixture.Has(tmpl, "t")}), true},
-		"another hash":                          {nil, ContentsOf(refs{fixture.Desires(rolled, "r"), fixture.Has(tmpl, "old")}), false},
-		"another name":                          {nil, ContentsOf(refs{fixture.Desires(x, "r"), fixture.Has(tmpl, "t")}), false},
-		"one less":                              {nil, ContentsOf(refs{fixture.Has(tmpl, "t")}), false},
-		"one more":                              {nil, ContentsOf(refs{fixture.Has(tmpl, "t"), fixture.Desires(rolled, "r"), fixture.Desires(x, "x")}), false},
-		"one more of a kind of the add-on":      {[]addonv1beta1.AddOnConfig{x}, ContentsOf(refs{fixture.Has(tmpl, "t"), fixture.Desires(rolled, "r")}), true},
-		"another one of a kind of the add-on":   {[]addonv1beta1.AddOnConfig{x}, ContentsOf(refs{fixture.Has(tmpl, "t"), fixture.Desires(rolled, "s")}), true},
-		"none of a kind of the add-on":          {[]addonv1beta1.AddOnConfig{x}, ContentsOf(refs{fixture.Has(tmpl, "t")}), true},
-		"another hash of a kind of the rollout": {[]addonv1beta1.AddOnConfig{x}, ContentsOf(refs{fixture.Has(tmpl, "old")}), false},
-		"a kind of the add-on that it gave up":  {nil, Contents{kindOf(rolled.ConfigGroupResource): "", kindOf(tmpl.ConfigGroupResource): version}, true},
-		"a kind of the add-on that it gave up, and another hash": {nil, Contents{kindOf(rolled.ConfigGroupResource): "", kindOf(tmpl.ConfigGroupResource): "x"}, false},
-		"a kind that only the add-on named":                      {nil, NewTarget(Inputs{AddOn: withMap, CMA: cma, States: states}).Contents(refs{fixture.Has(tmpl, "t"), fixture.Desires(rolled, "r"), fixture.Desires(fixture.ConfigMap("c"), "c")}), true},
-		"unknown contents":                                       {nil, nil, false},
-		"unknown contents, and all of its own":                   {[]addonv1beta1.AddOnConfig{x, fixture.Template("own")}, nil, false},
-		"none, and all of its own":                               {[]addonv1beta1.AddOnConfig{x, fixture.Template("own")}, Contents{}, true},
+		"the same, in another order": {nil, ContentsOf(refs{fixture.Desires(rolled, "r"), fixture.Has(tmpl, "t")}), true},
+		"another hash":               {nil, ContentsOf(refs{fixture.Desires(rolled, "r"), fixture.Has(tmpl, "old")}), false},
+		"another name":               {nil, ContentsOf(refs{fixture.Desires(x, "r"), fixture.Has(tmpl, "t")}), false},
+		"one less":                   {nil, ContentsOf(refs{fixture.Has(tmpl, "t")}), false},
+		"one more":                   {nil, ContentsOf(refs{fixture.Has(tmpl, "t"), fixture.Desires(rolled, "r"), fixture.Desires(x, "x")}), false},
+		"what the rollout gives in place of that of the add-on": {[]addonv1beta1.AddOnConfig{x}, ContentsOf(refs{fixture.Has(tmpl, "t"), fixture.Desires(rolled, "r")}), true},
+		"another content in place of that of the add-on":        {[]addonv1beta1.AddOnConfig{x}, ContentsOf(refs{fixture.Has(tmpl, "t"), fixture.Desires(rolled, "s")}), false},
+		"that of the add-on":                     {[]addonv1beta1.AddOnConfig{x}, ContentsOf(refs{fixture.Has(tmpl, "t"), fixture.Desires(x, "x")}), false},
+		"another hash of a kind of the rollout":  {[]addonv1beta1.AddOnConfig{x}, ContentsOf(refs{fixture.Has(tmpl, "old"), fixture.Desires(rolled, "r")}), false},
+		"those of when the add-on named its own": {nil, NewTarget(Inputs{AddOn: withX, CMA: cma, States: states}).Contents(refs{fixture.Has(tmpl, "t"), fixture.Desires(x, "x")}), true},
+		"a kind that only the add-on names":      {[]addonv1beta1.AddOnConfig{fixture.ConfigMap("c")}, ContentsOf(refs{fixture.Has(tmpl, "t"), fixture.Desires(rolled, "r")}), true},
+		"unknown contents":                       {nil, nil, false},
+		"unknown contents, and all of its own":   {[]addonv1beta1.AddOnConfig{x, fixture.Template("own")}, nil, false},
+		"none, and all of its own":               {[]addonv1beta1.AddOnConfig{x, fixture.Template("own")}, Contents{}, false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			addOn := fixture.AddOn("c")

@@ -2,7 +2,6 @@ package addonconfig
 
 import (
 	"fmt"
-	"slices"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 )
@@ -51,6 +50,10 @@ type Target struct {
 	Unsupported []string
 	// AwaitsOwn reports whether one of Missing or Waiting is named by the spec of the add-on itself.
 	AwaitsOwn bool
+	// AwaitsRolled reports whether one of Waiting is named by another spec.
+	AwaitsRolled bool
+	// beneath are the references that the rollout would give of the kinds that the spec of the add-on itself names.
+	beneath []addonv1beta1.ConfigReference
 }
 
 // NewTarget returns the configuration that the specs ask for. References keep the history that the status of the add-on
@@ -76,12 +79,34 @@ func NewTarget(in Inputs) Target {
 		case hash == "":
 			target.Waiting = append(target.Waiting, fmt.Sprintf("the spec hash of %s (named by %s) is not known yet: %s",
 				Describe(desired.AddOnConfig), desired.Source(in.CMA), state.Unread))
+			target.AwaitsRolled = target.AwaitsRolled || desired.Level != FromAddOn
 		}
 		if desired.Level == FromAddOn && len(target.Missing)+len(target.Waiting) > awaited {
 			target.AwaitsOwn = true
 		}
 	}
+	target.beneath = in.beneath(target.Desired)
 	return target
+}
+
+// beneath returns the references that the rollout would give of the kinds that the spec of the add-on itself names.
+func (in Inputs) beneath(chosen []DesiredConfig) []addonv1beta1.ConfigReference {
+	own := map[addonv1beta1.ConfigGroupResource]bool{}
+	for _, desired := range chosen {
+		if desired.Level == FromAddOn {
+			own[desired.ConfigGroupResource] = true
+		}
+	}
+	var beneath []addonv1beta1.ConfigReference
+	if len(own) == 0 { // as nearly all
+		return nil
+	}
+	for _, desired := range DesiredConfigs(in.CMA, in.Placement, nil) {
+		if own[desired.ConfigGroupResource] {
+			beneath = append(beneath, in.reference(desired, in.States[desired.AddOnConfig], in.hash(desired)))
+		}
+	}
+	return beneath
 }
 
 // hash returns the spec hash of a config; "" when it is unknown. The hash of a config that the hub manager does not
@@ -135,22 +160,6 @@ func (t Target) Rolled() []addonv1beta1.ConfigReference {
 		}
 	}
 	return rolled
-}
-
-// Asked returns references with those of the spec of the add-on added whose hash is not known, and which are not among
-// them: the manager of the add-on reports the hash of what the status names.
-func (t Target) Asked(references []addonv1beta1.ConfigReference) []addonv1beta1.ConfigReference {
-	asked := slices.Clip(references)
-	for i, reference := range t.References {
-		named := slices.ContainsFunc(references, func(have addonv1beta1.ConfigReference) bool {
-			return have.DesiredConfig != nil && have.ConfigGroupResource == reference.ConfigGroupResource &&
-				have.DesiredConfig.ConfigReferent == reference.DesiredConfig.ConfigReferent
-		})
-		if t.Desired[i].Level == FromAddOn && reference.DesiredConfig.SpecHash == "" && !named {
-			asked = append(asked, reference)
-		}
-	}
-	return asked
 }
 
 // Admitted reports whether an add-on needs no admission for the target: it already has all references that a rollout
