@@ -27,8 +27,8 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// each is configure where each cluster is well or not.
-func (r *race) each(now time.Time, aWell, bWell bool) {
+// each is configure where cluster a is well or not.
+func (r *race) each(now time.Time, well bool) {
 	c := &Configurer{Admission: func(addOn metav1.Object, target []addonv1beta1.ConfigReference) Admission {
 		granted, reason := r.r.Admission(addOn, target)
 		return Admission{Granted: granted, Reason: reason}
@@ -42,8 +42,8 @@ func (r *race) each(now time.Time, aWell, bWell bool) {
 			return addon.Progress{Now: now, Works: []*workv1.ManifestWork{work}}
 		}
 	}
-	r.a = c.Rehearse(r.cma, r.a, r.states, now, progress(aWell))
-	r.b = c.Rehearse(r.cma, r.b, r.states, now, progress(bWell))
+	r.a = c.Rehearse(r.cma, r.a, r.states, now, progress(well))
+	r.b = c.Rehearse(r.cma, r.b, r.states, now, progress(true))
 }
 
 func (r *race) hash(addOn *addonv1beta1.ManagedClusterAddOn, config addonv1beta1.AddOnConfig) string {
@@ -68,14 +68,14 @@ func TestAContentThatReplacesAnOwnOneIsNotDoneAtOnce(t *testing.T) {
 			after := time.Duration(0)
 			for ; after < time.Hour; after += 30 * time.Second {
 				r.plan(fixture.Noon().Add(after))
-				r.each(fixture.Noon().Add(after), true, true)
+				r.each(fixture.Noon().Add(after), true)
 			}
 			require.Equal(t, "rolled", r.hash(r.b, rolled))
 			r.states[rolled] = addonconfig.State{Hash: "r2"}
 			r.a.Spec.Configs = nil
 			for end := after + 8*time.Minute; after < end; after += 30 * time.Second {
 				r.plan(fixture.Noon().Add(after))
-				r.each(fixture.Noon().Add(after), r.hash(r.a, rolled) != "r2", true)
+				r.each(fixture.Noon().Add(after), r.hash(r.a, rolled) != "r2")
 				c := meta.FindStatusCondition(r.a.Status.Conditions, names.ConditionSoaked)
 				if !assert.Equal(t, "rolled", r.hash(r.b, rolled), "b gets r2, which a has not applied yet; Soaked of a: %v", c) {
 					return
@@ -149,7 +149,7 @@ func TestAnOwnConfigurationThatIsTakenBackIsNoneOfTheCluster(t *testing.T) {
 	pass := func(n int) {
 		for range n {
 			r.plan(fixture.Noon().Add(after))
-			r.each(fixture.Noon().Add(after), r.hash(r.a, tmpl) != "bad", true)
+			r.each(fixture.Noon().Add(after), r.hash(r.a, tmpl) != "bad")
 			after += 30 * time.Second
 		}
 	}
@@ -181,14 +181,14 @@ func TestAContentThatReplacesAnOwnOneHasItsDeadline(t *testing.T) {
 	after := time.Duration(0)
 	for ; after < time.Hour; after += 30 * time.Second {
 		r.plan(fixture.Noon().Add(after))
-		r.each(fixture.Noon().Add(after), false, true)
+		r.each(fixture.Noon().Add(after), false)
 	}
 	require.Equal(t, "rolled", r.hash(r.b, rolled))
 	r.states[rolled] = addonconfig.State{Hash: "r2"}
 	r.a.Spec.Configs = nil
 	for range 3 {
 		r.plan(fixture.Noon().Add(after))
-		r.each(fixture.Noon().Add(after), false, true)
+		r.each(fixture.Noon().Add(after), false)
 		after += time.Second
 	}
 	require.Equal(t, "r2", r.hash(r.a, rolled))
@@ -209,7 +209,7 @@ func TestAnOwnConfigurationWithoutAHashHasItsTurn(t *testing.T) {
 	r.states[tmpl] = addonconfig.State{Hash: "new"}
 	for after := time.Duration(0); after < time.Hour; after += 30 * time.Second {
 		r.plan(fixture.Noon().Add(after))
-		r.each(fixture.Noon().Add(after), true, true)
+		r.each(fixture.Noon().Add(after), true)
 		if references := r.a.Status.ConfigReferences; after == 30*time.Minute {
 			assert.Equal(t, "new", r.hash(r.a, tmpl))
 			assert.Equal(t, "new", r.hash(r.b, tmpl), "b does not wait for what the spec of a names")

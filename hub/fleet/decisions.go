@@ -74,14 +74,25 @@ type Group struct {
 	Name  string
 }
 
-// NewDecisions returns what follows from a Placement, which may be nil, and its PlacementDecisions at an instant. own
-// reports whether this hub manager schedules Placements. before is what was known earlier; nil when nothing was.
-func NewDecisions(
-	key types.NamespacedName, placement *clusterv1beta1.Placement, pages []*clusterv1beta1.PlacementDecision, own bool,
-	now time.Time, before *Decisions,
-) *Decisions {
+// Seen is what was read about a Placement.
+type Seen struct {
+	// Key names it.
+	Key types.NamespacedName
+	// Placement is nil where it does not exist.
+	Placement *clusterv1beta1.Placement
+	// Pages are its PlacementDecisions.
+	Pages []*clusterv1beta1.PlacementDecision
+	// Own reports whether this hub manager schedules Placements.
+	Own bool
+	// Before is what was known earlier; nil when nothing was.
+	Before *Decisions
+}
+
+// NewDecisions returns what follows from a Placement at an instant.
+func NewDecisions(seen Seen, now time.Time) *Decisions {
+	placement, pages, before := seen.Placement, seen.Pages, seen.Before
 	slices.SortFunc(pages, byName)
-	own = own && placement != nil && !IsScheduledByOthers(placement)
+	own := seen.Own && placement != nil && !IsScheduledByOthers(placement)
 	written := lastWritten(pages)
 	if own {
 		pages = slices.DeleteFunc(pages, IsOver)
@@ -99,9 +110,9 @@ func NewDecisions(
 		return before
 	}
 	d := &Decisions{
-		Key: key, Placement: placement, state: state, said: said, period: FailoverPeriod,
+		Key: seen.Key, Placement: placement, state: state, said: said, period: FailoverPeriod,
 		Groups: map[string]Group{}, Written: written,
-		moved: fmt.Errorf("the decisions of placement %s were changed a moment ago", key),
+		moved: fmt.Errorf("the decisions of placement %s were changed a moment ago", seen.Key),
 	}
 	for _, page := range pages {
 		of := groupOf(page)

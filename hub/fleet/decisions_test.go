@@ -51,7 +51,7 @@ func (s *scene) but(changes ...func(*scene)) *scene {
 
 // known returns what is known about the decisions.
 func (s *scene) known() *Decisions {
-	return NewDecisions(types.NamespacedName{Namespace: "ns", Name: "p"}, s.placement, s.pages, s.own, s.since, nil)
+	return NewDecisions(Seen{Key: types.NamespacedName{Namespace: "ns", Name: "p"}, Placement: s.placement, Pages: s.pages, Own: s.own}, s.since)
 }
 
 func pageOf(number int, clusters ...string) *clusterv1beta1.PlacementDecision {
@@ -211,7 +211,7 @@ func TestDecisionsAreAsOldAsTheirContent(t *testing.T) {
 	s := decided([]string{"a"})
 	first := s.known()
 	next := func(now time.Time) *Decisions {
-		return NewDecisions(first.Key, s.placement.DeepCopy(), s.pages, s.own, now, first)
+		return NewDecisions(Seen{Key: first.Key, Placement: s.placement.DeepCopy(), Pages: s.pages, Own: s.own, Before: first}, now)
 	}
 	assert.Same(t, first, next(noon()), "nothing changed")
 	s.placement.Labels = map[string]string{"x": "y"}
@@ -228,7 +228,7 @@ func TestADecisionThatAnEditDoesNotChangeIsBelieved(t *testing.T) {
 	s := decided([]string{"a"}).but(ours)
 	d := s.known()
 	again := func() error {
-		d = NewDecisions(d.Key, s.placement.DeepCopy(), s.pages, true, s.since, d)
+		d = NewDecisions(Seen{Key: d.Key, Placement: s.placement.DeepCopy(), Pages: s.pages, Own: true, Before: d}, s.since)
 		_, err := d.Unselected("x", noon())
 		return err
 	}

@@ -77,7 +77,7 @@ func checkBetweenWrites(
 			selected.Insert(decision.ClusterName)
 		}
 	}
-	d := NewDecisions(types.NamespacedName{Namespace: "ns", Name: "p"}, placement, pages, false, noon(), nil)
+	d := NewDecisions(Seen{Key: types.NamespacedName{Namespace: "ns", Name: "p"}, Placement: placement, Pages: pages, Own: false}, noon())
 	for _, name := range stay {
 		assert.Equal(t, selected.Has(name), d.Selects(name))
 		if selected.Has(name) {

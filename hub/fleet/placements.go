@@ -69,7 +69,9 @@ func (p *Placements) Decisions(ctx context.Context, key types.NamespacedName) (*
 	if before.decisions != nil && before.versions == versions {
 		return before.decisions, nil
 	}
-	d := NewDecisions(key, placement, reconcile.Pointers(pages), p.Own, p.Clock.Now(), before.decisions)
+	d := NewDecisions(Seen{
+		Key: key, Placement: placement, Pages: reconcile.Pointers(pages), Own: p.Own, Before: before.decisions,
+	}, p.Clock.Now())
 	p.known[key] = known{d, versions}
 	p.bound()
 	return d, nil
@@ -92,7 +94,7 @@ func (p *Placements) Undecoded(ctx context.Context, key types.NamespacedName, wh
 	if err != nil {
 		return nil, err
 	}
-	d := NewDecisions(key, nil, reconcile.Pointers(pages), p.Own, p.Clock.Now(), nil)
+	d := NewDecisions(Seen{Key: key, Pages: reconcile.Pointers(pages), Own: p.Own}, p.Clock.Now())
 	d.Incomplete, d.Unfit = why, why
 	return d, nil
 }

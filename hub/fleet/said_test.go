@@ -21,16 +21,16 @@ func TestWhatThePlacementSaysIsThatOfThePresent(t *testing.T) {
 	before := s.known()
 	s.placement = s.placement.DeepCopy()
 	s.placement.Status.Conditions[0].Reason = "NoManagedClusterMatched" // the binding was created
-	d := NewDecisions(before.Key, s.placement, s.pages, true, noon(), before)
+	d := NewDecisions(Seen{Key: before.Key, Placement: s.placement, Pages: s.pages, Own: true, Before: before}, noon())
 	require.NotNil(t, d.Placement)
 	assert.Equal(t, "NoManagedClusterMatched", d.Placement.Status.Conditions[0].Reason)
 	s.placement = s.placement.DeepCopy()
 	s.placement.Status.Conditions = append(s.placement.Status.Conditions, metav1.Condition{
 		Type: clusterv1beta1.PlacementConditionMisconfigured, Status: metav1.ConditionTrue, Message: "expression is too dear"})
-	d = NewDecisions(before.Key, s.placement, s.pages, true, noon(), d)
+	d = NewDecisions(Seen{Key: before.Key, Placement: s.placement, Pages: s.pages, Own: true, Before: d}, noon())
 	s.placement = s.placement.DeepCopy()
 	s.placement.Status.Conditions[len(s.placement.Status.Conditions)-1].Message = "another cause"
-	d = NewDecisions(before.Key, s.placement, s.pages, true, noon(), d)
+	d = NewDecisions(Seen{Key: before.Key, Placement: s.placement, Pages: s.pages, Own: true, Before: d}, noon())
 	assert.ErrorContains(t, d.Unfit, "another cause")
 }
 

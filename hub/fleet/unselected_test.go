@@ -27,7 +27,7 @@ func (f *flapping) pass(at time.Time, clusters ...string) {
 	if f.own {
 		f.placement.Status.Conditions = []metav1.Condition{Mark(f.placement.Generation, f.pages)}
 	}
-	f.d = NewDecisions(f.d.Key, f.placement, f.pages, f.own, at, f.d)
+	f.d = NewDecisions(Seen{Key: f.d.Key, Placement: f.placement, Pages: f.pages, Own: f.own, Before: f.d}, at)
 }
 
 func TestAClusterThatComesAndGoesHoldsUpOthers(t *testing.T) {
@@ -103,7 +103,7 @@ func TestClustersThatAnotherControllerDropsAreLeaving(t *testing.T) {
 		for _, page := range s.pages {
 			page.ResourceVersion = at.String()
 		}
-		return NewDecisions(s.known().Key, s.placement, s.pages, false, at, d)
+		return NewDecisions(Seen{Key: s.known().Key, Placement: s.placement, Pages: s.pages, Own: false, Before: d}, at)
 	}
 	whole := pages(nil, noon().Add(-time.Hour), []string{"a", "b"}, []string{"c"})
 	torn := pages(whole, noon(), []string{"0", "a"}, []string{"c"})
@@ -122,7 +122,7 @@ func TestClustersThatAnotherControllerDropsAreLeaving(t *testing.T) {
 	leaving, _ = pages(again, late, []string{"0"}, []string{"b"}).Leaving(late)
 	assert.Equal(t, map[string]Group{"a": whole.Groups["a"]}, leaving, "c is gone for good")
 
-	gone := NewDecisions(whole.Key, nil, nil, false, noon(), whole)
+	gone := NewDecisions(Seen{Key: whole.Key, Pages: nil, Own: false, Before: whole}, noon())
 	leaving, _ = gone.Leaving(noon())
 	assert.Empty(t, leaving, "nothing comes back of what a Placement selected that is deleted")
 	leaving, _ = pages(gone, noon().Add(time.Second), []string{"a", "b"}).Leaving(noon().Add(time.Second))

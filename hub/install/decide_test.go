@@ -63,7 +63,7 @@ func (s *scene) known() *fleet.Decisions {
 	if s.placement != nil {
 		key = client.ObjectKeyFromObject(s.placement)
 	}
-	return fleet.NewDecisions(key, s.placement, s.pages, s.own, s.since, nil)
+	return fleet.NewDecisions(fleet.Seen{Key: key, Placement: s.placement, Pages: s.pages, Own: s.own}, s.since)
 }
 
 func pageOf(placement string, number int, clusters ...string) *clusterv1beta1.PlacementDecision {

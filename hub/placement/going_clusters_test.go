@@ -29,7 +29,7 @@ func believed(t *testing.T, hub client.Client, key client.ObjectKey) []string {
 	var pages clusterv1beta1.PlacementDecisionList
 	require.NoError(t, hub.Get(t.Context(), key, &p))
 	require.NoError(t, hub.List(t.Context(), &pages))
-	d := fleet.NewDecisions(key, &p, reconcile.Pointers(pages.Items), true, noon(), nil)
+	d := fleet.NewDecisions(fleet.Seen{Key: key, Placement: &p, Pages: reconcile.Pointers(pages.Items), Own: true}, noon())
 	require.NoError(t, d.Incomplete)
 	return d.Names
 }

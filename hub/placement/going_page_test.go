@@ -34,7 +34,7 @@ func TestAClusterIsNotSelectedOnAPageThatIsAboutToGo(t *testing.T) {
 		}
 		require.NoError(t, hub.Get(t.Context(), key, &p))
 		require.NoError(t, hub.List(t.Context(), &pages))
-		d := fleet.NewDecisions(key, &p, reconcile.Pointers(pages.Items), true, noon(), nil)
+		d := fleet.NewDecisions(fleet.Seen{Key: key, Placement: &p, Pages: reconcile.Pointers(pages.Items), Own: true}, noon())
 		require.NoError(t, d.Incomplete, "with %d clusters", number)
 		assert.Len(t, d.Names, int(number))
 	}

@@ -39,7 +39,7 @@ func TestAPlacementThatIsMisconfiguredHalfwaySaysSo(t *testing.T) {
 		var pages clusterv1beta1.PlacementDecisionList
 		require.NoError(t, hub.Get(t.Context(), key, &p))
 		require.NoError(t, hub.List(t.Context(), &pages))
-		d := fleet.NewDecisions(key, &p, reconcile.Pointers(pages.Items), true, noon(), nil)
+		d := fleet.NewDecisions(fleet.Seen{Key: key, Placement: &p, Pages: reconcile.Pointers(pages.Items), Own: true}, noon())
 		require.Error(t, d.Unfit)
 		assert.ErrorContains(t, d.Unfit, "is misconfigured", "%d clusters", clusters)
 	}
@@ -58,6 +58,6 @@ func TestAPlacementThatDecidedBeforeIsMisconfiguredHalfway(t *testing.T) {
 	var pages clusterv1beta1.PlacementDecisionList
 	require.NoError(t, hub.Get(t.Context(), key, &p))
 	require.NoError(t, hub.List(t.Context(), &pages))
-	d := fleet.NewDecisions(key, &p, reconcile.Pointers(pages.Items), true, noon(), nil)
+	d := fleet.NewDecisions(fleet.Seen{Key: key, Placement: &p, Pages: reconcile.Pointers(pages.Items), Own: true}, noon())
 	require.ErrorContains(t, d.Unfit, "is misconfigured")
 }

@@ -180,7 +180,7 @@ func TestAPlacementThatIsCreatedAgainWithTheAnnotationKeepsNoClusterThatLeaves(t
 	leavesSet(t, hub, "c2")
 	settles(t, r, key)
 	settles(t, r, key)
-	d := fleet.NewDecisions(key, again, pagesOf(t, hub), true, noon(), nil)
+	d := fleet.NewDecisions(fleet.Seen{Key: key, Placement: again, Pages: pagesOf(t, hub), Own: true}, noon())
 	require.NoError(t, d.Unfit, "what others see is complete")
 	assert.NotContains(t, d.Names, "c2", "it left the set, and add-ons are installed there")
 }

@@ -131,7 +131,7 @@ func complete(t *testing.T, hub client.Client, key client.ObjectKey) []string {
 	t.Helper()
 	var p clusterv1beta1.Placement
 	require.NoError(t, hub.Get(t.Context(), key, &p))
-	d := fleet.NewDecisions(key, &p, pagesOf(t, hub), true, noon(), nil)
+	d := fleet.NewDecisions(fleet.Seen{Key: key, Placement: &p, Pages: pagesOf(t, hub), Own: true}, noon())
 	require.NoError(t, d.Incomplete)
 	assert.Len(t, d.Names, int(p.Status.NumberOfSelectedClusters))
 	var count int32

@@ -17,7 +17,7 @@ type way struct {
 	// addOn is the ManagedClusterAddOn that was seen last, and again reports whether there was another one before.
 	addOn types.UID
 	again bool
-	// since is since when the cluster is on its way, or the hub installs the add-on there.
+	// since is since when the cluster is on its way.
 	since time.Time
 }
 
@@ -36,24 +36,27 @@ func (w way) goesOn(target string, addOn types.UID) way {
 // follow gives a cluster the time that it takes in all where its add-on was created again, and returns its way from
 // here; false when it has arrived, or has not set out.
 func (w way) follow(c *planner.Cluster, soak time.Duration, now time.Time) (next way, onWay bool) {
+	late := w.again && !w.since.IsZero()
 	switch c.State {
 	case planner.Pending:
-		return w, w.again && !w.since.IsZero()
+		return w, late
+	case planner.Awaited:
+		if c.Again = late; !late {
+			return w, false
+		}
+		c.Since = reconcile.Earliest(c.Since, w.since)
 	case planner.Succeeded:
 		if soak == 0 || c.Since.IsZero() || !now.Before(c.Since.Add(soak)) {
 			return way{}, false
 		}
-		if w.again && !w.since.IsZero() {
+		if late {
 			c.Due = reconcile.Earliest(c.Due, w.since.Add(max(soak, settled)))
 		}
-	case planner.InFlight, planner.Failed, planner.Awaited:
-		switch {
-		case w.again && !w.since.IsZero():
+	case planner.InFlight, planner.Failed:
+		if late {
 			c.Since = reconcile.Earliest(c.Since, w.since)
-		case !c.Since.IsZero():
+		} else if !c.Since.IsZero() {
 			w.since = c.Since
-		case c.State == planner.Awaited && !w.since.IsZero():
-			c.Since = w.since
 		}
 	}
 	if w.since.IsZero() {

@@ -28,7 +28,7 @@ func TestARolloutWaitsForTheDecisionOfAnEditedPlacement(t *testing.T) {
 	placement.Status.Conditions = []metav1.Condition{fleet.Mark(1, pages)}
 	placement.Generation = 2
 	placement.Spec.DecisionStrategy.GroupStrategy.DecisionGroups = []clusterv1beta1.DecisionGroup{{GroupName: "canary"}}
-	d := fleet.NewDecisions(types.NamespacedName{Namespace: "ns", Name: "p"}, placement, pages, true, time.Now(), nil)
+	d := fleet.NewDecisions(fleet.Seen{Key: types.NamespacedName{Namespace: "ns", Name: "p"}, Placement: placement, Pages: pages, Own: true}, time.Now())
 
 	template := fixture.Template("t")
 	strategy := fixture.Placement("p", template)

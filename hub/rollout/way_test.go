@@ -118,6 +118,20 @@ func TestAnAddOnThatIsCreatedAgainAndAgainHasOneDeadline(t *testing.T) {
 }
 
 // Shows: hub/rollout-again
+func TestAnAddOnThatIsDeletedOnItsWayIsAFailureAfterTheDeadline(t *testing.T) {
+	both := []string{"a", "b"}
+	r := &turns{now: fixture.Noon()}
+	r.minute(r.addOn("first"), both...)
+	r.minute(r.inFlight("first", r.now), both...)
+	r.minute(nil, both...)
+	r.now = r.now.Add(19 * time.Minute)
+	assert.Empty(t, r.minute(nil, both...), "a has had no success, and none is tolerated to fail")
+	assert.Equal(t, []string{"a"}, r.late)
+	r.minute(r.complete("second", r.now), both...)
+	assert.Empty(t, r.late)
+}
+
+// Shows: hub/rollout-again
 func TestAnAddOnThatArrivedOrWaitedHasItsWholeDeadlineAgain(t *testing.T) {
 	both := []string{"a", "b"}
 	t.Run("it arrived, and is deleted a day later", func(t *testing.T) {

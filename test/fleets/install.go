@@ -18,10 +18,7 @@ import (
 )
 
 // Decider tells from a Placement and its PlacementDecisions which clusters are unselected; fleet.NewDecisions is one.
-type Decider func(
-	key types.NamespacedName, placement *clusterv1beta1.Placement, pages []*clusterv1beta1.PlacementDecision, own bool,
-	now time.Time, before *fleet.Decisions,
-) *fleet.Decisions
+type Decider func(seen fleet.Seen, now time.Time) *fleet.Decisions
 
 const (
 	// longestGap is the longest time between two writes of a placement controller that stops and is replaced.
@@ -251,8 +248,10 @@ func (w *installation) look() *fleet.Decisions {
 		w.before = nil // It starts again.
 	}
 	p := w.stored[w.placement].placement
-	w.before = w.decide(types.NamespacedName{Namespace: "ns", Name: "p"}, p, slices.Clone(w.stored[w.pages].pages),
-		w.writer.own(), w.now, w.before)
+	w.before = w.decide(fleet.Seen{
+		Key: types.NamespacedName{Namespace: "ns", Name: "p"}, Placement: p,
+		Pages: slices.Clone(w.stored[w.pages].pages), Own: w.writer.own(), Before: w.before,
+	}, w.now)
 	return w.before
 }
 

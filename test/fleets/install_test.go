@@ -6,8 +6,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
 	"github.com/spokelet/spokelet/hub/fleet"
 )
@@ -22,31 +20,26 @@ func TestDecisionsThatAreTornUninstallNobody(t *testing.T) {
 
 // Shows: invariants/selected-stays, invariants/deselected-goes, invariants/woken-for-removal
 func TestThePropertyOfInstallationHoldsNotForEveryDecision(t *testing.T) {
-	type pages = []*clusterv1beta1.PlacementDecision
 	tests := map[string]Decider{
-		"trusts every page as the whole decision": func(
-			key types.NamespacedName, p *clusterv1beta1.Placement, all pages, _ bool, now time.Time, before *fleet.Decisions,
-		) *fleet.Decisions {
-			if p != nil {
-				p = p.DeepCopy()
-				p.Status.Conditions = []metav1.Condition{fleet.Mark(p.Generation, all)}
+		"trusts every page as the whole decision": func(seen fleet.Seen, now time.Time) *fleet.Decisions {
+			if p := seen.Placement; p != nil {
+				seen.Placement = p.DeepCopy()
+				seen.Placement.Status.Conditions = []metav1.Condition{fleet.Mark(p.Generation, seen.Pages)}
 			}
-			return fleet.NewDecisions(key, p, all, true, now, before)
+			seen.Own = true
+			return fleet.NewDecisions(seen, now)
 		},
-		"takes no time": func(
-			key types.NamespacedName, p *clusterv1beta1.Placement, all pages, own bool, now time.Time, _ *fleet.Decisions,
-		) *fleet.Decisions {
-			return fleet.NewDecisions(key, p, all, own, now.Add(-fleet.FailoverPeriod), nil)
+		"takes no time": func(seen fleet.Seen, now time.Time) *fleet.Decisions {
+			seen.Before = nil
+			return fleet.NewDecisions(seen, now.Add(-fleet.FailoverPeriod))
 		},
-		"never trusts decisions": func(
-			key types.NamespacedName, p *clusterv1beta1.Placement, all pages, own bool, now time.Time, _ *fleet.Decisions,
-		) *fleet.Decisions {
-			return fleet.NewDecisions(key, p, all, own, now.Add(time.Hour), nil)
+		"never trusts decisions": func(seen fleet.Seen, now time.Time) *fleet.Decisions {
+			seen.Before = nil
+			return fleet.NewDecisions(seen, now.Add(time.Hour))
 		},
-		"reads one PlacementDecision": func(
-			key types.NamespacedName, p *clusterv1beta1.Placement, all pages, own bool, now time.Time, before *fleet.Decisions,
-		) *fleet.Decisions {
-			return fleet.NewDecisions(key, p, all[:min(1, len(all))], own, now, before)
+		"reads one PlacementDecision": func(seen fleet.Seen, now time.Time) *fleet.Decisions {
+			seen.Pages = seen.Pages[:min(1, len(seen.Pages))]
+			return fleet.NewDecisions(seen, now)
 		},
 	}
 	for name, decide := range tests {

@@ -381,7 +381,9 @@ func (u *upgrade) world() rollout.World {
 		}
 	}
 	key := types.NamespacedName{Namespace: "ns", Name: "p"}
-	w.Placements = []*fleet.Decisions{fleet.NewDecisions(key, u.placement.DeepCopy(), pages, true, u.now, nil)}
+	w.Placements = []*fleet.Decisions{fleet.NewDecisions(fleet.Seen{
+		Key: key, Placement: u.placement.DeepCopy(), Pages: pages, Own: true,
+	}, u.now)}
 	return w
 }
 

@@ -78,7 +78,7 @@ func (r *Result) hold(members []member, why func(*member) string) {
 				r.New = append(r.New, m.Name)
 			}
 		}
-		if m.phase == timedOut {
+		if m.phase == timedOut || m.phase == gone {
 			r.TimedOut = append(r.TimedOut, m.Name)
 		}
 	}
@@ -98,13 +98,14 @@ const (
 	done
 	awaited
 	overdue
+	gone
 )
 
 // absent reports whether a cluster of this phase has no add-on, or one that goes.
-func (p phase) absent() bool { return p == awaited || p == overdue }
+func (p phase) absent() bool { return p == awaited || p == overdue || p == gone }
 
 // failure reports whether a cluster of this phase counts against what its wave tolerates.
-func (p phase) failure() bool { return p == failing || p == failed || p == timedOut }
+func (p phase) failure() bool { return p == failing || p == failed || p == timedOut || p == gone }
 
 // keepsSlot reports whether a cluster of this phase counts against what may move at a time.
 func (p phase) keepsSlot() bool { return p == flying || p == failing || p == soaking }
@@ -172,8 +173,12 @@ func (r rules) phase(c *Cluster, now time.Time) (p phase, until time.Time) {
 		if !r.expires || c.Since.IsZero() {
 			return awaited, time.Time{}
 		}
-		if end := c.Since.Add(r.deadline); now.Before(end) {
+		end := c.Since.Add(r.deadline)
+		switch {
+		case now.Before(end):
 			return awaited, end
+		case c.Again:
+			return gone, time.Time{}
 		}
 		return overdue, time.Time{}
 	case Pending:

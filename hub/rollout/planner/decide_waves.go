@@ -151,7 +151,7 @@ func (w *wave) add(m *member) {
 		w.awaited = append(w.awaited, m.Name)
 	case done:
 		w.done++
-	case held, flying, failing, failed, timedOut, soaking, overdue:
+	case held, flying, failing, failed, timedOut, soaking, overdue, gone:
 	}
 	if m.phase.failure() {
 		w.failures++

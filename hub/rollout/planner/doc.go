@@ -14,7 +14,8 @@
 //
 //	phase       counts as a failure | keeps its slot | its wave waits for it
 //	awaited     no  | no  | yes     without the add-on, and will get it
-//	overdue     no  | no  | no      likewise, for longer than the progressDeadline
+//	overdue     no  | no  | no      likewise, and its former add-on is being deleted for longer than the progressDeadline
+//	gone        yes | no  | no      likewise, and its add-on was deleted on its way, which takes longer than that
 //	waiting     no  | no  | yes     pending, and may move
 //	held        no  | no  | no      pending, and may not move
 //	in flight   no  | yes | yes

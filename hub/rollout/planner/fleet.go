@@ -45,14 +45,16 @@ type Cluster struct {
 	GroupName string
 	// State is the state of the cluster with regard to the target.
 	State State
-	// Since is since when the cluster is on its way to the target (InFlight, Failed) or awaited, or since when it
-	// succeeded; zero when unknown: such a cluster never times out, and it soaked long ago. It begins again with every
-	// target.
+	// Since is since when the cluster is on its way to the target (InFlight, Failed), since when it succeeded, or since
+	// when its former add-on is being deleted (Awaited); zero when unknown: such a cluster never times out, and it soaked
+	// long ago. It begins again with every target.
 	Since time.Time
 	// Due is when a cluster that has the target, and broke or was created again while it soaked, should have soaked at
 	// first; zero for any other. The progressDeadline ends that long after it at the latest, however often the cluster is
 	// well in between.
 	Due time.Time
+	// Again is set for a cluster that is Awaited because its add-on was deleted on its way, which it is since Since.
+	Again bool
 	// Broken reports whether an earlier target is not well there: it has not reached it, or does not work. It counts while
 	// the cluster is Pending.
 	Broken bool
@@ -88,7 +90,7 @@ type Plan struct {
 	Wake time.Time
 }
 
-// Result is the decision for one placement. All names are sorted. Awaited clusters are in no list.
+// Result is the decision for one placement. All names are sorted. Awaited clusters are in no list but TimedOut.
 type Result struct {
 	// Admit are the clusters that may have the target: those that have it, and New.
 	Admit []string
@@ -162,7 +164,7 @@ func (r *Result) count(p Placement, members []member) {
 			continue
 		}
 		c.Configured++
-		if m.phase == timedOut {
+		if m.phase == timedOut || m.phase == gone {
 			c.TimedOut++
 		}
 		switch {
