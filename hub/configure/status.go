@@ -111,11 +111,11 @@ func (f facts) noteSoak(
 	decided configuration, noted *metav1.Condition, contents addonconfig.Contents,
 	conditions *[]metav1.Condition, isCompleted, settles bool, now time.Time,
 ) {
-	status := metav1.ConditionUnknown
+	status, keeps := metav1.ConditionUnknown, decided.held != "" && !decided.gets
 	if noted != nil {
 		status = noted.Status
 	} else if meta.FindStatusCondition(*conditions, names.ConditionSoaked) != nil {
-		if decided.held != "" {
+		if keeps {
 			return // It may be about what the add-on gets when it is not held any more.
 		}
 		meta.RemoveStatusCondition(conditions, names.ConditionSoaked)
@@ -127,13 +127,13 @@ func (f facts) noteSoak(
 		status = metav1.ConditionTrue
 	case broke && status == metav1.ConditionUnknown:
 		status, now = metav1.ConditionFalse, first
-	case status == metav1.ConditionUnknown && decided.held != "":
+	case status == metav1.ConditionUnknown && keeps:
 		return
 	case status == metav1.ConditionUnknown && (!rolledOut || !decided.target.HasOwn()):
 		meta.RemoveStatusCondition(conditions, names.ConditionSoaked)
 		return
 	}
-	if noted == nil || decided.held == "" {
+	if noted == nil || !keeps {
 		contents = decided.target.Contents(decided.references)
 	}
 	reconcile.SetCondition(conditions, soak(status, contents), now)

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
@@ -70,11 +71,12 @@ type plan struct {
 // decide plans the rollout.
 func decide(f facts) plan {
 	p := plan{admissions: make(map[string]admission, len(f.members)), ways: map[string]way{}}
+	looked := sets.New[string]()
 	given := planner.Fleet{Now: f.now, Placements: make([]planner.Placement, len(f.placements))}
 	all := make([]targets, len(f.placements))
 	for index := range f.placements {
 		var stuck stuckAddOns
-		given.Placements[index], stuck = f.placement(index, &all[index], p.ways)
+		given.Placements[index], stuck = f.placement(index, &all[index], p.ways, looked)
 		p.stuck = append(p.stuck, stuck)
 		p.wake = reconcile.Earliest(p.wake, stuck.recheck)
 	}
@@ -94,7 +96,11 @@ func decide(f facts) plan {
 		for _, wait := range result.Hold {
 			uncertain := given.Placements[index].Held != "" || !f.placements[index].Selects(wait.Name)
 			p.admissions[wait.Name] = f.waits(f.members[wait.Name], all[index].target(wait.Name), wait.Why, uncertain)
-			if !uncertain {
+			switch w, onWay := p.ways[wait.Name]; {
+			case onWay && uncertain:
+				w.paused = f.now
+				p.ways[wait.Name] = w
+			case !w.awaits:
 				delete(p.ways, wait.Name) // While it waits, no time counts.
 			}
 		}
@@ -102,9 +108,11 @@ func decide(f facts) plan {
 	for cluster, earlier := range f.admitted {
 		if _, planned := p.admissions[cluster]; !planned && uncertain {
 			p.admissions[cluster] = earlier // It may be selected, and is decided about again when that is known.
-			if before, onWay := f.ways[cluster]; onWay && p.ways[cluster].target == "" {
-				p.ways[cluster] = before
-			}
+		}
+	}
+	for cluster, before := range f.ways {
+		if uncertain && !looked.Has(cluster) {
+			p.ways[cluster] = before
 		}
 	}
 	return p
@@ -198,8 +206,11 @@ func (a admission) isAbout(addOn types.UID, target string) bool {
 	return a.addOn == addOn && a.target == target
 }
 
-// placement returns the placement at index with the clusters that it owns, and adds their targets and ways.
-func (f facts) placement(index int, of *targets, ways map[string]way) (planner.Placement, stuckAddOns) {
+// placement returns the placement at index with the clusters that it owns, and adds their targets and ways, and those
+// of the earlier ways that it looked at.
+func (f facts) placement(
+	index int, of *targets, ways map[string]way, looked sets.Set[string],
+) (planner.Placement, stuckAddOns) {
 	strategy, selection := f.cma.Spec.InstallStrategy.Placements[index], f.placements[index]
 	p := planner.Placement{
 		Strategy: strategy.RolloutStrategy, GroupSize: groupSize(selection.Placement),
@@ -213,7 +224,11 @@ func (f facts) placement(index int, of *targets, ways map[string]way) (planner.P
 	leaving, until := selection.Leaving(f.now)
 	stuck.recheck = until
 	add := func(c planner.Cluster, addOn types.UID) {
-		if next, onWay := f.ways[c.Name].goesOn(of.common, addOn).follow(&c, soak, f.now); onWay {
+		before, had := f.ways[c.Name]
+		if had {
+			looked.Insert(c.Name)
+		}
+		if next, onWay := before.goesOn(of.common, addOn, f.now).follow(&c, soak, f.now); onWay {
 			ways[c.Name] = next
 		}
 		p.Clusters = append(p.Clusters, c)
@@ -246,7 +261,7 @@ func (f facts) placement(index int, of *targets, ways map[string]way) (planner.P
 		}
 		add(planner.Cluster{
 			Name: cluster, Group: group.Index, GroupName: group.Name, State: state, Since: since, Due: due,
-			Broken: m.broken(), Held: held, Leaving: leaves,
+			Broken: m.broken(), Held: held, Leaving: leaves, AwaitsOwn: target.AwaitsOwn,
 		}, m.uid)
 	}
 	for _, cluster := range selection.Names {
@@ -291,7 +306,7 @@ func (f facts) state(
 	// Where only configurations of its own spec differ, what counts is how it does with those of the rollout.
 	noted := target.Gives(m.noted)
 	state, since = m.reached(soak, noted)
-	if state == planner.InFlight && target.AwaitsOwn {
+	if state == planner.InFlight && target.AwaitsOwn && len(target.Missing) > 0 {
 		return planner.Pending, time.Time{}, time.Time{} // Its own spec holds it, and the rollout does not wait for that.
 	}
 	if noted {

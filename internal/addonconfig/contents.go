@@ -13,8 +13,8 @@ import (
 )
 
 // Contents say what a rollout gave an add-on: a digest of its configurations of each kind, by a digest of the kind. Of
-// a kind that the spec of the add-on itself names, it is what the rollout would give in its place. As a text they fit
-// into the message of a condition, whatever names and hashes the configurations have.
+// a kind that the spec of the add-on itself names, it is what the rollout would give in its place, and marked. As a text
+// they fit into the message of a condition, whatever names and hashes the configurations have.
 type Contents map[string]string
 
 // ContentsOf returns the contents of references, none of which is of the spec of the add-on itself.
@@ -78,24 +78,44 @@ func (t Target) HasOwn() bool {
 	return slices.ContainsFunc(t.Desired, func(d DesiredConfig) bool { return d.Level == FromAddOn })
 }
 
+// own ends the content of a kind that the spec of the add-on itself names.
+const own = "+"
+
 // Contents returns the contents of references, which are those of the target or those that the add-on has.
 func (t Target) Contents(references []addonv1beta1.ConfigReference) Contents {
+	kinds := map[addonv1beta1.ConfigGroupResource]bool{}
+	for _, desired := range t.Desired {
+		if desired.Level == FromAddOn {
+			kinds[desired.ConfigGroupResource] = true
+		}
+	}
 	rolled := slices.Clone(t.beneath)
 	for _, reference := range references {
-		if !slices.ContainsFunc(t.Desired, func(d DesiredConfig) bool {
-			return d.Level == FromAddOn && d.ConfigGroupResource == reference.ConfigGroupResource
-		}) {
+		if !kinds[reference.ConfigGroupResource] {
 			rolled = append(rolled, reference)
 		}
 	}
-	return ContentsOf(rolled)
+	contents := ContentsOf(rolled)
+	for kind := range kinds {
+		contents[kindOf(kind)] += own
+	}
+	return contents
 }
 
 // Gives reports whether contents are those of the target. See Same.
 func (t Target) Gives(contents Contents) bool { return t.Same(contents, t.References) }
 
-// Same reports whether contents are those of references, which are those of the target or those that the add-on has.
-// Unknown contents are never the same.
+// Same reports whether contents are those of references, which are those of the target or those that the add-on has. A
+// kind does not count that the spec of the add-on itself names, and named then: what the rollout gives in its place
+// does not reach the cluster. Unknown contents are never the same.
 func (t Target) Same(contents Contents, references []addonv1beta1.ConfigReference) bool {
-	return contents != nil && maps.Equal(contents, t.Contents(references))
+	has := t.Contents(references)
+	for _, kind := range slices.Concat(slices.Collect(maps.Keys(contents)), slices.Collect(maps.Keys(has))) {
+		then, ownThen := strings.CutSuffix(contents[kind], own)
+		now, ownNow := strings.CutSuffix(has[kind], own)
+		if then != now && (!ownThen || !ownNow) {
+			return false
+		}
+	}
+	return contents != nil
 }

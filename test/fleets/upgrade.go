@@ -88,6 +88,8 @@ type site struct {
 	// got is when it was given the version, and began since when it is on its way to it, which begins again when its works
 	// are not applied any more.
 	got, began time.Time
+	// late is the version that it was on its way to when its add-on was deleted.
+	late int
 	// reached is since when the cluster has the version, zero when it has not; done reports that it was well with it for
 	// long enough.
 	reached time.Time
@@ -221,7 +223,11 @@ func (u *upgrade) move(at *site) {
 		}
 		return
 	case u.chance(100) && !u.calm: // It is deleted and installed again, at once or later.
-		*at = site{name: at.name, canary: at.canary, offset: at.offset, mute: at.mute}
+		again := site{name: at.name, canary: at.canary, offset: at.offset, mute: at.mute}
+		if (at.has == strconv.Itoa(u.version) || at.late == u.version) && !at.done { // Its deadline does not begin again.
+			again.got, again.late = at.got, u.version
+		}
+		*at = again
 		if u.chance(2) {
 			u.install(at)
 		}
@@ -279,7 +285,9 @@ func (u *upgrade) observe() {
 		}
 		if at.addOn = after; desiredOf(after) != before {
 			given = append(given, at)
-			at.got, at.began = u.now, u.now
+			if at.began = u.now; at.late != u.version {
+				at.got = u.now
+			}
 		}
 		u.settle(at)
 	}

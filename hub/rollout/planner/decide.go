@@ -143,6 +143,21 @@ func (r rules) last(c *Cluster) time.Time {
 	return c.Due.Add(r.deadline)
 }
 
+// patience is how long a cluster without a deadline keeps its slot while it awaits what its own spec names.
+const patience = time.Minute
+
+// awaitsOwn returns the phase of a cluster that has what the rollout gives and awaits what its own spec names. Its slot
+// is not for the next one that does at once, and it holds nobody for ever.
+func (r rules) awaitsOwn(c *Cluster, end, now time.Time) (p phase, until time.Time) {
+	if end.IsZero() {
+		end = c.Since.Add(patience)
+	}
+	if now.Before(end) {
+		return flying, end
+	}
+	return held, time.Time{}
+}
+
 // phase returns the phase of a cluster, and when it ends by itself; zero for never.
 func (r rules) phase(c *Cluster, now time.Time) (p phase, until time.Time) {
 	switch c.State {
@@ -160,6 +175,9 @@ func (r rules) phase(c *Cluster, now time.Time) (p phase, until time.Time) {
 		if r.expires && !c.Since.IsZero() {
 			end = reconcile.Earliest(end, c.Since.Add(r.deadline))
 		}
+		if c.State == InFlight && c.AwaitsOwn {
+			return r.awaitsOwn(c, end, now)
+		}
 		switch {
 		case !end.IsZero() && !now.Before(end):
 			return timedOut, time.Time{}
@@ -173,7 +191,7 @@ func (r rules) phase(c *Cluster, now time.Time) (p phase, until time.Time) {
 		if !r.expires || c.Since.IsZero() {
 			return awaited, time.Time{}
 		}
-		end := c.Since.Add(r.deadline)
+		end := reconcile.Earliest(c.Since.Add(r.deadline), r.last(c))
 		switch {
 		case now.Before(end):
 			return awaited, end
