@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"runtime/debug"
 
@@ -36,6 +37,9 @@ func Run(ctx context.Context, config Config) error {
 	ctx = command.WithLogger(ctx, os.Stderr, config.Verbosity)
 	memory.SetLimit(ctrl.LoggerFrom(ctx))
 	config.WrapTransport = roundtrip.Chain(roundtrip.Bound(roundtrip.Silence), config.WrapTransport)
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 { // What fills the half alone cannot be decoded.
+		config.WrapTransport = roundtrip.Chain(roundtrip.Limit(limit/2), config.WrapTransport)
+	}
 	if config.GiveBackMemory {
 		config.WrapTransport = roundtrip.Chain(memory.NewReleaser(clock.RealClock{}).Wrap, config.WrapTransport)
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 // Contents say what a rollout gave an add-on: a digest of its configurations of each kind, by a digest of the kind. Of
-// a kind that the spec of the add-on itself names, it is what the rollout would give in its place, and marked. As a text
-// they fit into the message of a condition, whatever names and hashes the configurations have.
+// a kind that the spec of the add-on itself names, it is what the rollout would give in its place, and marked. As a
+// text they fit into the message of a condition, whatever names and hashes the configurations have.
 type Contents map[string]string
 
 // ContentsOf returns the contents of references, none of which is of the spec of the add-on itself.

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common"
+	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
@@ -31,6 +33,46 @@ type costs struct {
 
 // CallCost implements interpreter.ActualCostEstimator.
 func (c *costs) CallCost(function, overload string, args []ref.Val, result ref.Val) *uint64 {
+	estimated := c.estimate(function, overload, args, result)
+	looks := uint64(float64(looksAt(function, args)) * common.StringTraversalCostFactor)
+	if looks > 0 && (estimated == nil || *estimated < looks) {
+		return &looks
+	}
+	return estimated // Without an estimate, CEL has its own, which looks at no more than that.
+}
+
+// looksAt returns how many bytes a call looks at, at most: Kubernetes takes that a comparison looks at the entries of a
+// list and not into them, and that to find one character takes no time.
+func looksAt(function string, args []ref.Val) int {
+	switch function {
+	case operators.Equals, operators.NotEquals:
+		if len(args) == 2 && isNested(args[0]) && isNested(args[1]) {
+			return min(celSize(args[0], 0), celSize(args[1], 0))
+		}
+	case operators.In:
+		if len(args) == 2 && isNested(args[0]) {
+			return celSize(args[1], 0)
+		}
+	case "startsWith", "endsWith":
+	default:
+		if len(args) > 0 {
+			return len(textAt(args, 0))
+		}
+	}
+	return 0
+}
+
+// isNested reports whether a value has others.
+func isNested(value ref.Val) bool {
+	switch value.(type) {
+	case traits.Mapper, traits.Lister:
+		return true
+	}
+	return false
+}
+
+// estimate is the cost of a call as Kubernetes estimates it, but for regular expressions and long lists.
+func (c *costs) estimate(function, overload string, args []ref.Val, result ref.Val) *uint64 {
 	if list, ok := result.(traits.Lister); ok {
 		if size, ok := list.Size().(types.Int); !ok || size > maxItems {
 			tooMuch := uint64(math.MaxUint64 / 2)

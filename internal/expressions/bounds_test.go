@@ -88,3 +88,39 @@ func TestAListThatIsTooLongCostsMoreThanAnyLimit(t *testing.T) {
 	assert.LessOrEqual(t, estimate(maxItems), uint64(1_000_000))
 	assert.Greater(t, estimate(maxItems+1), uint64(1<<60))
 }
+
+// Shows: work/rule-cost
+func TestWhatACallLooksAtCosts(t *testing.T) {
+	deep := types.DefaultTypeAdapter.NativeToValue(map[string]any{
+		"data": map[string]any{"a": strings.Repeat("a", 100_000), "b": strings.Repeat("b", 100_000)},
+	})
+	few := types.DefaultTypeAdapter.NativeToValue(map[string]any{"data": "a"})
+	list := types.DefaultTypeAdapter.NativeToValue([]any{deep})
+	text := types.String(strings.Repeat("a", 200_000))
+	for sentence, tc := range map[string]struct {
+		function, overload string
+		args               []ref.Val
+		least, most        uint64
+	}{
+		"maps that are compared":              {"_==_", "equals", []ref.Val{deep, deep}, 20_000, 30_000},
+		"and those that differ":               {"_!=_", "not_equals", []ref.Val{deep, deep}, 20_000, 30_000},
+		"lists of them":                       {"_==_", "equals", []ref.Val{list, list}, 20_000, 30_000},
+		"a map that is sought in a list":      {"@in", "in_list", []ref.Val{deep, list}, 20_000, 30_000},
+		"a large one with a small one":        {"_==_", "equals", []ref.Val{deep, few}, 0, 100},
+		"numbers":                             {"_==_", "equals", []ref.Val{types.Int(1), types.Int(1)}, 0, 1},
+		"a number that is sought in a list":   {"@in", "in_list", []ref.Val{types.Int(1), list}, 0, 10},
+		"one character of a text":             {"charAt", "string_char_at_int", []ref.Val{text, types.Int(1)}, 20_000, 30_000},
+		"a text that is turned":               {"reverse", "string_reverse", []ref.Val{text}, 20_000, 300_000},
+		"the beginning of a text is all that": {"startsWith", "starts_with_string", []ref.Val{text, types.String("a")}, 0, 10},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			cost := (&costs{patterns: &patterns{}}).CallCost(tc.function, tc.overload, tc.args, types.True)
+			if tc.least == 0 && cost == nil {
+				return // The runtime counts one.
+			}
+			require.NotNil(t, cost)
+			assert.GreaterOrEqual(t, *cost, tc.least)
+			assert.LessOrEqual(t, *cost, tc.most)
+		})
+	}
+}

@@ -18,10 +18,14 @@ const Silence = 90 * time.Second
 // errSilent is the error of a request that made no progress for too long.
 var errSilent = errors.New("the server stopped in the middle of a request, so it was given up")
 
+// errRedirect is the error of an answer that names another address. API servers send none; one from which a client got
+// the contents of another service could read there what only the client may reach.
+var errRedirect = errors.New("the server answered with a redirect to another address, which is not followed")
+
 // Bound returns a middleware that ends each request of which nothing is sent or received for so long, whatever is
 // between the client and the server: a proxy may answer for a connection of which one request hangs, so that no probe
 // of the connection notices. A watch may be silent for as long as it asked for; one that asked for no time, and a
-// request for another protocol, only has to begin to answer.
+// request for another protocol, only has to begin to answer. No redirect is followed.
 func Bound(silence time.Duration) Middleware {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return Func(func(request *http.Request) (*http.Response, error) { return bound(next, request, silence) })
@@ -49,6 +53,11 @@ func bound(next http.RoundTripper, request *http.Request, silence time.Duration)
 	if err != nil {
 		w.end()
 		return nil, w.cause(err)
+	}
+	if location := response.Header.Get("Location"); location != "" && response.StatusCode/100 == 3 {
+		_ = response.Body.Close()
+		w.end()
+		return nil, errRedirect
 	}
 	if response.StatusCode == http.StatusSwitchingProtocols {
 		w.timer.Stop() // its body is the connection, which the caller owns

@@ -1,5 +1,6 @@
-// Package roundtrip has the two lines of net/http that every middleware of a transport needs, and the middleware that
-// every transport needs: Bound ends requests that a server, or what is before it, never answers.
+// Package roundtrip has the two lines of net/http that every middleware of a transport needs, and two that transports
+// need: Bound ends requests that a server, or what is before it, never answers, and redirects; Limit ends answers that
+// are too long.
 package roundtrip
 
 import "net/http"

@@ -66,10 +66,6 @@ type review struct {
 // decide makes a decision of the reviews of a question. A denied verb counts even when another review failed; without
 // a denied verb a failed review makes the decision Unknown.
 func decide(who ServiceAccount, q Question, reviews []review, now time.Time) Decision {
-	if q.recordsRequester() {
-		return Decision{Verdict: Denied, reviewed: now, Err: deniedError(q.Object, "",
-			"the API server would issue the certificate to the agent, which sends the request, and not to "+who.String())}
-	}
 	d := Decision{Verdict: Allowed, reviewed: now}
 	var failed error
 	for _, r := range reviews {
@@ -84,6 +80,9 @@ func decide(who ServiceAccount, q Question, reviews []review, now time.Time) Dec
 		}
 	}
 	switch {
+	case q.recordsRequester():
+		return Decision{Verdict: Denied, reviewed: now, ReadErr: d.ReadErr, Err: deniedError(q.Object, "",
+			"the API server would issue the certificate to the agent, which sends the request, and not to "+who.String())}
 	case len(d.Lacks) > 0:
 		d.Verdict = Denied
 		d.Err = deniedError(q.Object, "", fmt.Sprintf("%s lacks %s", who, strings.Join(d.Lacks, ", ")))

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -64,6 +65,11 @@ func TestNoCertificateIsRequestedForAnExecutor(t *testing.T) {
 	got := decide(deployer, q, allowed, noon)
 	assert.Equal(t, Denied, got.Verdict)
 	require.ErrorContains(t, got.Err, "would issue the certificate to the agent")
+	require.NoError(t, got.ReadErr)
+	denied := []review{{verb: "create", allowed: true}, {verb: "get"}}
+	require.ErrorContains(t, decide(deployer, q, denied, noon).ReadErr, "is not allowed to get")
+	unknown := []review{{verb: "create", allowed: true}, {verb: "get", err: errors.New("no answer")}}
+	require.ErrorContains(t, decide(deployer, q, unknown, noon).ReadErr, "no answer")
 	q.Verbs = VerbsRead
 	assert.Equal(t, Allowed, decide(deployer, q, allowed[1:], noon).Verdict, "to read one is harmless")
 }

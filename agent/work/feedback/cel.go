@@ -92,12 +92,18 @@ func (p *celPrograms) evaluate(ctx context.Context, key celKey, variables map[st
 	if err != nil {
 		return nil, err
 	}
-	found, details, err := program.ContextEval(ctx, variables)
+	limited, cancel := context.WithTimeout(ctx, maxExpressionTime)
+	defer cancel()
+	found, details, err := program.ContextEval(limited, variables)
 	spent := uint64(maxExpressionCost)
 	if details != nil && details.ActualCost() != nil {
 		spent = min(spent, *details.ActualCost())
 	}
 	*budget -= int64(spent)
+	if limited.Err() != nil && ctx.Err() == nil {
+		*budget = 0 // What is left of the manifest waits no longer either.
+		return nil, errTime
+	}
 	var cancelled interpreter.EvalCancelledError
 	switch {
 	case errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded:

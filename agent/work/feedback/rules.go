@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"time"
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +29,12 @@ const (
 	// MaxManifestCost is the limit of the cost of all expressions of a manifest together, in units of CEL.
 	MaxManifestCost = 10_000_000
 )
+
+// maxExpressionTime is how long one expression may run. Its cost is an estimate, and a processor may be slow.
+const maxExpressionTime = time.Second
+
+// errTime means that an expression ran for longer than that.
+var errTime = fmt.Errorf("the expression runs longer than %s", maxExpressionTime)
 
 // errBudget means that an expression, or all expressions of a manifest together, cost too much.
 var errBudget = errors.New("CEL evaluation budget exceeded")

@@ -22,7 +22,7 @@ func jqArguments(function string) []int {
 	case "arrays", "ascii_downcase", "ascii_upcase", "booleans", "empty", "iterables", "keys", "keys_unsorted", "length",
 		"not", "nulls", "numbers", "objects", "recurse", "scalars", "strings", "tostring", "type", "utf8bytelength", "values":
 		return []int{0}
-	case "contains", "endswith", "getpath", "has", "IN", "index", "inside", "isempty", "ltrimstr", "rindex", "rtrimstr",
+	case "contains", "endswith", "getpath", "has", "IN", "inside", "isempty", "ltrimstr", "rtrimstr",
 		"select", "startswith":
 		return []int{1}
 	case "limit":
@@ -41,7 +41,7 @@ func jqArguments(function string) []int {
 // value that it is applied to.
 func jqConstant(function string) bool {
 	switch function {
-	case "contains", "getpath", "index", "inside", "rindex", "test":
+	case "contains", "getpath", "inside", "test":
 		return true
 	}
 	return false

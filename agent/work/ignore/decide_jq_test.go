@@ -41,7 +41,7 @@ func TestTheUnsupportedPartOfJQ(t *testing.T) {
 		"select(tojson)": "tojson", "first(.a; .b)": "first with 2 arguments", "first(tojson)": "tojson", "length(1)": "length with 1 arguments",
 		"$ENV": "$ENV with 0 arguments", "$__loc__": "$__loc__", ". as [$a] | .": "a destructuring pattern", ". as $a | tojson": "tojson",
 		". as {a: $b} | .": "a destructuring pattern", "def f: .; f": "def, import and include", "reduce .[] as $x (0; .)": "reduce",
-		"foreach .[] as $x (0; .)": "foreach", "label $a | .": "label", "@json": "a format", `@json "x"`: "is not supported",
+		"foreach .[] as $x (0; .)": "foreach", "label $a | .": "label", "@json": "a format", `index("x")`: "index", `rindex("x")`: "rindex", `@json "x"`: "is not supported",
 		`"\(.a)"`: constant, `."\(.a)"`: constant, `.["\(.a)"]`: "an index that", `[.a["b"]]`: constant, ".[.a]": "an index that is neither", ".[.a | .b]": "an index that",
 		".[tojson + 1]": "tojson", "[.a, .b]": constant, "[1, .a]": constant, "[.a, 1]": constant, "[1 | 2]": constant, "[.[]]": constant,
 		"[.a[0]]": constant, "[.a[]]": constant, "[.[0]]": constant, "[1[0]]": constant, "[.a | .b]": constant, "[..]": constant, `[."\(.a)"]`: constant,

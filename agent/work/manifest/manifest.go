@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -125,6 +126,15 @@ func Parse(ordinal int, raw []byte) Manifest {
 	return m
 }
 
+// checkSegment returns an error if a name cannot be part of an address of the API: an API server has no such object,
+// and no client asks for one, so it could never be removed.
+func checkSegment(field, name string) error {
+	if wrong := content.IsPathSegmentName(name); len(wrong) > 0 {
+		return fmt.Errorf("the manifest cannot be applied: %s %s", field, strings.Join(wrong, ", "))
+	}
+	return nil
+}
+
 // errNoKind means that a manifest is JSON but no Kubernetes object. The error of the decoder quotes the whole manifest,
 // which may be a Secret.
 var errNoKind = errors.New("it needs apiVersion and kind")
@@ -179,9 +189,12 @@ func (m *Manifest) Resolve(mapper meta.RESTMapper, spec *workv1.ManifestWorkSpec
 		m.Namespace = ""
 	}
 	raw := spec.Workload.Manifests[m.Ordinal].Raw
+	named := errors.Join(checkSegment("metadata.name", m.Name), checkSegment("metadata.namespace", m.Namespace))
 	switch {
 	case !m.Located():
 		m.Err = fmt.Errorf("the manifest has no metadata.namespace, but %s live in a namespace", m.Resource.Resource)
+	case named != nil:
+		m.Err = named
 	case m.GVK.Group == "" && m.GVK.Kind == "Secret":
 		m.Err = checkSecret(raw)
 	}

@@ -93,6 +93,18 @@ func TestReadManifest(t *testing.T) {
 			raw:     `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"x-"}}`,
 			failure: "metadata.generateName",
 		},
+		"a name that no client asks for": {
+			raw:     `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a%b","namespace":"ns"}}`,
+			failure: "metadata.name may not contain '%'", mapped: true,
+			meta: workv1.ManifestResourceMeta{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: "ns", Name: "a%b"},
+		},
+		"a namespace that no client asks for": {
+			raw:     `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"../y"}}`,
+			failure: "metadata.namespace may not contain '/'", mapped: true,
+			meta: workv1.ManifestResourceMeta{
+				Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: "../y", Name: "x",
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := read(t, c.raw)[0]
