@@ -72,7 +72,7 @@ func word(args []string) (first string, rest []string) {
 // ParseFlags turns a command line, the name of the program and its arguments, into a Config. The words registration and
 // work, as the name of the program or as the first argument, run that part of the agent alone, with the defaults that a
 // Klusterlet of OCM relies on. It returns pflag.ErrHelp when the arguments asked for help or for the version, which
-// then stand in out.
+// then are in out.
 func ParseFlags(program string, args []string, out io.Writer) (Config, error) {
 	as, args, err := parseCall(program, args)
 	if err != nil {

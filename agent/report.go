@@ -21,7 +21,7 @@ type report struct {
 	// hub is the address of the hub.
 	hub string
 	// keeps reports whether the agent keeps works by their offline copies meanwhile: then it stays ready while the hub
-	// does not respond, and only then, because whoever joins for the first time wants to see what is wrong.
+	// does not respond, and only then, because a user who joins for the first time wants to see what is wrong.
 	keeps bool
 
 	mu            sync.Mutex

@@ -54,7 +54,7 @@ func RemoveComment(request *certificatesv1.CertificateSigningRequest, kind certi
 		func(c certificatesv1.CertificateSigningRequestCondition) bool { return c.Type == kind })
 }
 
-// Undecided reports whether a request object still waits for somebody to approve or deny it. What the hub manager
+// Undecided reports whether a request object still waits for a user to approve or deny it. What the hub manager
 // writes on it in other conditions decides nothing, whatever their status.
 func Undecided(request *certificatesv1.CertificateSigningRequest) bool {
 	return len(request.Status.Certificate) == 0 && !HasCondition(request,

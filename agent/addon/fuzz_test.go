@@ -14,7 +14,7 @@ import (
 	"github.com/spokelet/spokelet/internal/token"
 )
 
-// FuzzPlace decides about add-ons with whatever somebody wrote into what says where their agents run and for whom their
+// FuzzPlace decides about add-ons with whatever a user wrote into what says where their agents run and for whom their
 // credentials are. A Secret is only planned where there can be one.
 func FuzzPlace(f *testing.F) {
 	f.Add("ns", "", "", "u", "g", "example.com/s", "ServiceAccount c1/hello-agent (UID: u1) is ready", true)
@@ -47,7 +47,7 @@ func FuzzPlace(f *testing.F) {
 	})
 }
 
-// FuzzSecret reads and fills Secrets with whatever somebody put there. Filled once, nothing is left to write, and what
+// FuzzSecret reads and fills Secrets with whatever a user put there. Filled once, nothing is left to write, and what
 // is not ours stays.
 func FuzzSecret(f *testing.F) {
 	good := jwt(helloAccount, "u1", noon, noon.Add(1000))

@@ -256,7 +256,7 @@ func elsewhere(dir string) string {
 }
 
 // RESTConfig returns the client configuration of the kubeconfig raw, which was read from a file, if clients can be made
-// of it. A token in a file beside it is read again now and then, because whoever keeps the file replaces it.
+// of it. A token in a file beside it is read again now and then, because a user who keeps the file replaces it.
 func RESTConfig(raw []byte, path string) (*rest.Config, error) {
 	config, err := load(raw, path)
 	if err != nil {

@@ -156,7 +156,7 @@ func TestOnlyWhatTheCurrentContextLeadsToIsRead(t *testing.T) {
 	assert.Equal(t, "t", config.BearerToken)
 }
 
-// FuzzKubeconfig reads kubeconfigs that somebody else wrote. Whatever is accepted starts no program, and names no file
+// FuzzKubeconfig reads kubeconfigs that another client wrote. Whatever is accepted starts no program, and names no file
 // outside of its directory.
 func FuzzKubeconfig(f *testing.F) {
 	f.Add([]byte(withUser("token: t", "")), "kubeconfig")

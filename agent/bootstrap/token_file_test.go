@@ -32,8 +32,8 @@ func sentWith(t *testing.T, config *rest.Config) string {
 	return sent
 }
 
-// The file of the token is looked at when the kubeconfig is read, and read again with the requests. Whoever may write
-// into the directory can put a link there in between.
+// The file of the token is looked at when the kubeconfig is read, and read again with the requests. A user who may
+// write into the directory can put a link there in between.
 // Shows: security/kubeconfigs-read-no-files
 func TestATokenBesideAKubeconfigIsReadAgainInsideItsDirectoryOnly(t *testing.T) {
 	outside, dir := filepath.Join(t.TempDir(), "token-of-the-pod"), t.TempDir()

@@ -148,7 +148,7 @@ func (w *Watcher) check(ctx context.Context, r client.Reader) error {
 	return w.checkSpoke(ctx)
 }
 
-// checkCredential ends the phase if somebody changed the stored credential, as a restore from a backup does.
+// checkCredential ends the phase if a user changed the stored credential, as a restore from a backup does.
 func (w *Watcher) checkCredential(ctx context.Context, r client.Reader) error {
 	if w.Credential == nil {
 		return nil

@@ -67,7 +67,7 @@ func (r *Reconciler) deleteObjects(ctx context.Context, f *facts) (reconcile.Out
 	return outcome.And(reconcile.FromError(r.publishList(ctx, f, inventory.Listed(f.applied, left.Pending)))), left
 }
 
-// restart deletes an AppliedManifestWork that somebody deleted although its work lives. The next pass creates
+// restart deletes an AppliedManifestWork that a user deleted although its work lives. The next pass creates
 // everything again.
 func (r *Reconciler) restart(ctx context.Context, f *facts) reconcile.Outcome {
 	outcome, left := r.deleteObjects(ctx, f)

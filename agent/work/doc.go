@@ -41,8 +41,8 @@
 //
 // An empty hub deletes nothing by itself. The grace period of an AppliedManifestWork without a work begins only after
 // the hub has listed its works to this process, and its objects are deleted only after the hub, asked again, says that
-// the work does not exist. Whoever lost the works of a hub has the grace period, which Events on the hub announce, to
-// restore them. When many works are missing at once, as on a hub that was restored from a backup, their objects stay
+// the work does not exist. A user who lost the works of a hub has the grace period, which Events on the hub announce,
+// to restore them. When many works are missing at once, as on a hub that was restored from a backup, their objects stay
 // until a person confirms on the hub that they may go (lost.go, package missing). So do the objects that a work does
 // not have any more because it is of an earlier generation than was applied (lost.go).
 //

@@ -45,7 +45,7 @@ func Transform(obj any) (any, error) {
 }
 
 // SetupWithManager registers the two controllers of the package: one for works and one for AppliedManifestWorks that
-// have no work any more. The manager, or whoever starts it, must also start Hub and Spoke.
+// have no work any more. The manager, or the program that starts it, must also start Hub and Spoke.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.absence == nil {
 		if err := r.SetupOffline(mgr); err != nil {

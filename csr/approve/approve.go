@@ -128,7 +128,7 @@ func JudgeCluster(request *certificatesv1.CertificateSigningRequest, trust Trust
 
 // JudgeAddon judges a request for a credential of an add-on. Its content must be exactly that of csr.ForAddon for one
 // of the registrations, which must be those that the hub itself computed for this add-on on this cluster (never what
-// stands in a status that the agent may write), and its requester an agent of that very cluster.
+// is in a status that the agent may write), and its requester an agent of that very cluster.
 func JudgeAddon(
 	request *certificatesv1.CertificateSigningRequest, registrations []addonv1beta1.RegistrationConfig,
 ) Verdict {
@@ -155,7 +155,7 @@ func judgeAddonRequester(request *certificatesv1.CertificateSigningRequest, v Ve
 }
 
 // JudgeAddonContent is JudgeAddon without the check of the requester: a signer checks the content of every approved
-// request before it signs, whoever approved it.
+// request before it signs, no matter who approved it.
 func JudgeAddonContent(
 	request *certificatesv1.CertificateSigningRequest, registrations []addonv1beta1.RegistrationConfig,
 ) Verdict {

@@ -21,7 +21,7 @@ func TestTheCapHolds(t *testing.T) {
 		w.refresh()
 		_, err := w.pass()
 		require.NoError(t, err)
-		// Somebody throws the pending key away again and again.
+		// A user throws the pending key away again and again.
 		if pending := w.pendingSecret(); pending != nil {
 			require.NoError(t, w.api.Delete(t.Context(), pending))
 		}
@@ -91,7 +91,7 @@ func TestOnlyRequestsThatWaitCountAgainstTheCap(t *testing.T) {
 	}
 }
 
-// TestWhoSharesACredentialIsSlowedDownAndNeverBlocked joins while somebody with the same bootstrap credential keeps
+// TestWhoSharesACredentialIsSlowedDownAndNeverBlocked joins while a user with the same bootstrap credential keeps
 // creating requests with the labels of our cluster.
 func TestWhoSharesACredentialIsSlowedDownAndNeverBlocked(t *testing.T) {
 	w := newWorld(t)

@@ -38,7 +38,7 @@ func (formerly) Resolve(_ context.Context, request addon.Request) (addon.Resolve
 	return addon.Resolved{}, nil
 }
 
-// An add-on registers with the hub, until somebody takes that from it. The hub manager starts with an API server that
+// An add-on registers with the hub, until a user takes that from it. The hub manager starts with an API server that
 // has the add-on as it was before.
 //
 // Shows: hub/approval-behind

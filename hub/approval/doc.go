@@ -1,5 +1,6 @@
 // Package approval approves the certificate requests of clusters and of add-ons, and signs those of the custom signer
-// of an add-on. It is the door of the hub: whoever gets through holds a credential, and no credential is ever revoked.
+// of an add-on. It is the door of the hub: a user who gets through holds a credential, and no credential is ever
+// revoked.
 //
 // The labels of a request say whose it claims to be; anybody may write them. So a request is never judged by what it
 // says, but by being exactly what the hub would have written itself (package csr/approve):
@@ -19,10 +20,10 @@
 // token of the program alone approves nobody else (Reconciler.Identity).
 //
 // Nothing is ever denied: a request that is not approved waits, a person may still approve it, and an Event on it says
-// once what is wrong. The Event stands in the namespace "default", where kubectl describe finds it. The same stands in
-// the status of the request, as a condition of package csr, for the agent that asked: that cannot read the Event, and
-// tells it on the ManagedCluster or ManagedClusterAddOn (comment.go). A request with such a condition is removed after
-// a day, as Kubernetes removes those without any.
+// once what is wrong. The Event is in the namespace "default", where kubectl describe finds it. The same is in the
+// status of the request, as a condition of package csr, for the agent that asked: that cannot read the Event, and tells
+// it on the ManagedCluster or ManagedClusterAddOn (comment.go). A request with such a condition is removed after a day,
+// as Kubernetes removes those without any.
 //
 // A request whose cluster or add-on appears, is accepted or changes is judged again at once; one that waits for rights
 // or for a Secret, which the hub may not watch, is looked at again after a time that grows with its age, up to some

@@ -36,8 +36,8 @@ func (t *reported) cache() *lru.Cache {
 	return t.notes
 }
 
-// maxReported is the number of unfinished requests of one requester that get Events. Whoever may create requests must
-// not make the hub write without end.
+// maxReported is the number of unfinished requests of one requester that get Events. A user who may create requests
+// must not make the hub write without end.
 const maxReported = 250
 
 // backlog counts the unfinished requests of each requester. A request of a requester with fewer of them is judged

@@ -27,7 +27,7 @@ func newStore(c client.Client, clock *clocktesting.FakeClock) *Store {
 	}
 }
 
-// verify requires that somebody who trusts the authorities accepts the certificate for its names.
+// verify requires that a user who trusts the authorities accepts the certificate for its names.
 func verify(t *testing.T, serving tls.Certificate, trusted []byte, at time.Time) {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -38,8 +38,8 @@ func verify(t *testing.T, serving tls.Certificate, trusted []byte, at time.Time)
 	}
 }
 
-// TestACertificateIsTrustedAtEveryInstantOfTwentyYears moves the clock by weeks: whoever trusts what the Secret said a
-// week before accepts what is served now.
+// TestACertificateIsTrustedAtEveryInstantOfTwentyYears moves the clock by weeks: a user who trusts what the Secret said
+// a week before accepts what is served now.
 func TestACertificateIsTrustedAtEveryInstantOfTwentyYears(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
 	store := newStore(fake.NewClientBuilder().Build(), clock)

@@ -79,7 +79,7 @@ func (r *Reconciler) writer() reconcile.Writer[client.Object] {
 		}
 		uid, version := o.GetUID(), o.GetResourceVersion()
 		only := client.Preconditions{UID: &uid}
-		if _, ok := o.(*clusterv1.ManagedCluster); ok { // somebody may accept it at this instant
+		if _, ok := o.(*clusterv1.ManagedCluster); ok { // a user may accept it at this instant
 			only.ResourceVersion = &version
 		}
 		return r.Client.Delete(ctx, o, only)

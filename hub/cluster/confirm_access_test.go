@@ -36,7 +36,7 @@ func TestADeniedClusterDoesNotGetItsRoleBackByACacheThatIsBehind(t *testing.T) {
 	assert.Equal(t, want.role.Rules, read(t, cache, want.role).Rules)
 }
 
-// The namespace of a cluster was deleted, and somebody else has made one of its name, which the cache does not show.
+// The namespace of a cluster was deleted, and another client has made one of its name, which the cache does not show.
 //
 // Shows: registration/restored-no-access
 func TestAnAgentGetsNoAccessToANamespaceThatIsOfOthersByNow(t *testing.T) {

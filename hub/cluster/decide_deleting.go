@@ -171,7 +171,7 @@ func (g grants) left(cluster string) bool {
 	return ours(g.role, cluster) || ours(g.binding, cluster) || ours(g.registration, cluster) || ours(g.work, cluster)
 }
 
-// vanished reports whether a ManagedCluster is gone without clean-up, because somebody removed its finalizers.
+// vanished reports whether a ManagedCluster is gone without clean-up, because a user removed its finalizers.
 func vanished(f facts) bool {
 	return f.cluster == nil && f.have.left(f.name) && names.CheckCluster(f.name) == nil
 }

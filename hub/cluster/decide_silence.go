@@ -286,7 +286,7 @@ func clockConditionChanges(older, newer *coordinationv1.Lease, grace func() time
 	return within(was, asked) != within(is, asked)
 }
 
-// healthTaints are the taints that follow the health of a cluster; all others belong to whoever set them.
+// healthTaints are the taints that follow the health of a cluster; all others belong to the user who set them.
 func healthTaints() []string {
 	return []string{clusterv1.ManagedClusterTaintUnavailable, clusterv1.ManagedClusterTaintUnreachable}
 }

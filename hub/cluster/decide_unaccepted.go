@@ -20,7 +20,7 @@ const requestLooks = time.Hour
 
 // decideUnaccepted removes a cluster that was never accepted, after its time. Everybody with a bootstrap credential may
 // create any number of clusters, and nobody else removes them. A cluster stays whose certificate request waits for a
-// person, or was approved; so does one that shows the hand of somebody with more rights: its namespace, a cluster set,
+// person, or was approved; so does one that shows the hand of a user with more rights: its namespace, a cluster set,
 // or the annotation that keeps it.
 func decideUnaccepted(f facts, p *plan) {
 	if f.unacceptedLife <= 0 || !untouched(f) {
@@ -71,7 +71,7 @@ func asksOf(f facts) (waits, approved bool) {
 	return waits, false
 }
 
-// isApproved reports whether somebody approved a request.
+// isApproved reports whether a user approved a request.
 func isApproved(request *certificatesv1.CertificateSigningRequest) bool {
 	return csrs.HasCondition(request, certificatesv1.CertificateApproved)
 }

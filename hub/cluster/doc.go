@@ -6,7 +6,7 @@
 //   - Is the cluster being deleted? Then its add-ons are deleted first, then its ManifestWorks, then its certificate
 //     requests and its access. Condition Deleting lists what is left. Before works and access are deleted, the API
 //     server is asked what is left, because caches may be behind.
-//   - Is it gone without clean-up, because somebody removed its finalizers? Then the same is done, if any access is
+//   - Is it gone without clean-up, because a user removed its finalizers? Then the same is done, if any access is
 //     left, which proves that the cluster was accepted once. A namespace that was only prepared for a cluster stays.
 //   - Is the namespace of its name that of others? It is, if it was there before and has no label of the cluster. Then
 //     the cluster is not accepted automatically, and gets no access if a person accepts it; condition NamespaceReady

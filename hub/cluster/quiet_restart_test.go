@@ -82,7 +82,7 @@ func TestSeveralFindingsAreOverWhenTheSlowestIs(t *testing.T) {
 	assert.Nil(t, quietCondition(f), "the flips that it names are counted in 5 minutes, and one has passed")
 }
 
-// A cluster that is deleted, because its agent was noisy, and created again with the same name begins anew.
+// A cluster that is deleted, because its agent was noisy, and created again with the same name begins again.
 func TestAClusterThatIsCreatedAgainInheritsNothing(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(noon())
 	r, q := &Reconciler{Clock: clock, Meter: meter.New(clock)}, newQueue(t)

@@ -103,9 +103,9 @@ func (r *Reconciler) worksMatter(ctx context.Context, o client.Object) []ctrlrec
 	return reconcile.Request("", o.GetNamespace())
 }
 
-// ofAddOn enqueues the cluster of an add-on: soon if only labels depend on the add-on, at once if the cluster waits for
-// its add-ons to go, and later if only a reason is to be written again: whoever replaced it may not know for a while
-// what we know, and would replace it as often.
+// ofAddOn enqueues the cluster of an add-on: soon if only labels depend on the add-on, at once if the cluster waits
+// for its add-ons to go, and later if only a reason is to be written again: the client that replaced it may not know
+// for a while what we know, and would replace it as often.
 func (r *Reconciler) ofAddOn() handler.EventHandler {
 	add := func(ctx context.Context, o client.Object, q queue) {
 		key := types.NamespacedName{Name: o.GetNamespace()}

@@ -21,9 +21,9 @@ import (
 	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
 )
 
-// A configuration is replaced (kubectl replace --force, or a tool that prunes and creates): its generation begins anew.
-// All clusters have the content of the new one. Then the hub manager starts with an API server that is behind and has
-// the earlier one, which is of a later generation.
+// A configuration is replaced (kubectl replace --force, or a tool that prunes and creates): its generation begins
+// again. All clusters have the content of the new one. Then the hub manager starts with an API server that is behind
+// and has the earlier one, which is of a later generation.
 func TestAnEarlierConfigurationOfTheNameIsNotRolledOut(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, addonv1beta1.Install(scheme))

@@ -103,7 +103,7 @@ func account(f facts, registrations []addonv1beta1.RegistrationConfig) *rbacv1.S
 	return &subject
 }
 
-// accountOf returns the ServiceAccount of the add-on on the cluster, whoever made it.
+// accountOf returns the ServiceAccount of the add-on on the cluster, no matter who made it.
 func accountOf(f facts) rbacv1.Subject {
 	return rbacv1.Subject{
 		Kind: rbacv1.ServiceAccountKind, Namespace: f.cluster.Name, Name: token.ServiceAccountName(f.addOn.Name),

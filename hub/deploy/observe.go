@@ -147,8 +147,8 @@ func (r *Reconciler) render(
 	return rendering, nil
 }
 
-// listDeployed lists the works that deploy an add-on, whoever wrote them: those in the namespace of its cluster and,
-// for a hosted add-on, those in the namespace of the hosting cluster, without its pre-delete hooks.
+// listDeployed lists the works that deploy an add-on, no matter who wrote them: those in the namespace of its cluster
+// and, for a hosted add-on, those in the namespace of the hosting cluster, without its pre-delete hooks.
 func (r *Reconciler) listDeployed(
 	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
 ) ([]*workv1.ManifestWork, error) {

@@ -138,7 +138,7 @@ func (r *Reconciler) checkPermissions(
 }
 
 // observeNamespace returns why the namespace of a cluster is not its own, for the author of an add-on; nil when it is.
-// Whoever could create the ManagedCluster chose the name.
+// A user who could create the ManagedCluster chose the name.
 func (r *Reconciler) observeNamespace(ctx context.Context, cluster string) (foreign, err error) {
 	namespace, err := r.namespace(ctx, cluster)
 	switch {

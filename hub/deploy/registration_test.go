@@ -74,7 +74,7 @@ func TestAPassWritesItsOwnFieldsOnly(t *testing.T) {
 		assert.Equal(t, condition, *got)
 	}
 
-	// Whoever wrote in between, a later pass that finds the same changes nothing, whatever the order of the answer.
+	// No matter who wrote in between, a later pass that finds the same changes nothing, whatever the order of the answer.
 	f.about.SupportedConfigs = []addonv1beta1.ConfigGroupResource{{Group: "b", Resource: "r"}, {Group: "a", Resource: "r"}}
 	first := conclude(f, decide(f), results{works: make([]error, 1)})
 	f.addOn, f.now = first, f.now.Add(time.Hour)

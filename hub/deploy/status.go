@@ -376,7 +376,7 @@ func (f facts) repeated() reconcile.Outcome {
 	return outcome.And(reconcile.FromError(err))
 }
 
-// retryDelay returns the delay before a role that could not be bound is tried again: short at first, because whoever
+// retryDelay returns the delay before a role that could not be bound is tried again: short at first, because a user who
 // grants it is probably doing so, then ever longer. It is computed from the condition alone.
 func retryDelay(f facts) time.Duration {
 	condition := meta.FindStatusCondition(f.addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnRegistrationApplied)

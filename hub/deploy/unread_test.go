@@ -49,9 +49,9 @@ func unreadable(kind client.Object) interceptor.Funcs {
 	}
 }
 
-// The add-on is on two clusters. Whoever of their agents is denied, the binding for all clusters must not stay because
-// something of the add-on on c1 cannot be decoded; and the agent of c1 must not lose its role by that while it may have
-// one.
+// The add-on is on two clusters. Whichever of their agents is denied, the binding for all clusters must not stay
+// because something of the add-on on c1 cannot be decoded; and the agent of c1 must not lose its role by that while it
+// may have one.
 // Shows: security/unread-add-ons
 func TestTheBindingOfAllClustersGoesThoughAnAddOnCannotBeRead(t *testing.T) {
 	for sentence, tc := range map[string]struct {

@@ -24,9 +24,9 @@ const (
 )
 
 // ConfirmSets returns an error, which is a lost race, if the bindings of a namespace, or the sets that they bind, are
-// not those that live, usually the API server, has: a cache that lacks one for a moment has not seen an edit. Whoever
-// edits another set all the time holds up nothing. The role has no right to get a set, so each is listed by its name.
-// Only metadata are read.
+// not those that live, usually the API server, has: a cache that lacks one for a moment has not seen an edit. A user
+// who edits another set all the time holds up nothing. The role has no right to get a set, so each is listed by its
+// name. Only metadata are read.
 func ConfirmSets(
 	ctx context.Context, live client.Reader, namespace string, bindings []*clusterv1beta2.ManagedClusterSetBinding,
 	sets map[string]*clusterv1beta2.ManagedClusterSet,

@@ -321,7 +321,7 @@ func (d *Decisions) Uncertain(now time.Time) (time.Time, error) {
 }
 
 // Doubted returns why it is uncertain which clusters a Placement selects, and until when that holds others up; zero
-// when it does so no more. Otherwise whoever may write a Placement could hold up those of others.
+// when it does so no more. Otherwise a user who may write a Placement could hold up those of others.
 func (d *Decisions) Doubted(now time.Time) (time.Time, error) {
 	err, until := d.doubt(), d.DoubtedSince.Add(FailoverPeriod)
 	if err == nil || !now.Before(until) {

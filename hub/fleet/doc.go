@@ -1,5 +1,5 @@
 // Package fleet is the one view that the reconcilers of the hub manager have of an add-on on all its clusters, each
-// part read in one place, for whoever asks:
+// part read in one place, for all that ask:
 //
 //   - Placements: what Placements have decided, in which decision groups, and the proof that the decision is complete;
 //   - Unserved: which of the selected clusters get add-ons at all;

@@ -48,7 +48,7 @@ type known struct {
 
 // Decisions returns what is known about the decisions of a Placement.
 func (p *Placements) Decisions(ctx context.Context, key types.NamespacedName) (*Decisions, error) {
-	// Whoever asks later must not know less, so nobody reads in between.
+	// A caller that asks later must not know less, so nobody reads in between.
 	leave, err := p.gate.Enter(ctx, "read what Placements have decided")
 	if err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func (p *Placements) Forget(ctx context.Context, key types.NamespacedName) error
 func version() schema.GroupVersion { return schema.GroupVersion(clusterv1beta1.GroupVersion) }
 
 // bound forgets the Placement that was found missing last, when there are too many: since when one is missing counts,
-// but not without a bound, and whoever names thousands makes others no newer.
+// but not without a bound, and a user who names thousands makes others no newer.
 func (p *Placements) bound() {
 	if len(p.known) <= maxKnown {
 		return

@@ -138,7 +138,8 @@ func TestAnEarlierHashIsNotReported(t *testing.T) {
 	}
 }
 
-// Whoever lets a program watch one ConfigMap by its name need not let it list that: its hash is reported all the same.
+// A user who lets a program watch one ConfigMap by its name need not let it list that: its hash is reported all the
+// same.
 func TestAHashIsReportedWithoutTheRightToAsk(t *testing.T) {
 	own, configMap := fixture.DeploymentConfig("own"), fixture.ConfigMap("settings")
 	cache := hubWith(t, "new", 2, fixture.Hashed(own, ""), fixture.Hashed(configMap, ""))

@@ -238,7 +238,7 @@ func TestAnAddOnIsNotInstalledAgainWhileItsDefinitionGoes(t *testing.T) {
 	assert.True(t, result.Requeue)
 }
 
-// Somebody takes back what dropped thousands of clusters while their add-ons are being removed.
+// A user takes back what dropped thousands of clusters while their add-ons are being removed.
 func TestARemovalEndsWhenItsClustersAreSelectedAgain(t *testing.T) {
 	h := newPagesHub(t, true, 0, func(*clusterv1beta1.Placement) {})
 	h.dropped("c1", "c2")

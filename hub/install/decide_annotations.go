@@ -16,10 +16,10 @@ import (
 
 // copied returns the annotations of an add-on with those of its cluster that are copied, and whether they differ from
 // have. A record on the add-on names what was copied; only that is changed and removed later. What the add-on has
-// without a record belongs to whoever set it. An add-on without a record was installed by another manager, or by an
-// earlier version: what equals the annotation of the cluster counts as copied. What others copied and we do not stays
-// as it is, with its record, as long as the cluster has it: the record tells that the cluster's own agent may have
-// chosen it.
+// without a record belongs to the user who set it. An add-on without a record was installed by another manager, or by
+// an earlier version: what equals the annotation of the cluster counts as copied. What others copied and we do not
+// stays as it is, with its record, as long as the cluster has it: the record tells that the cluster's own agent may
+// have chosen it.
 func copied(have, cluster map[string]string, asOCM bool) (map[string]string, bool) {
 	record, recorded := have[names.AnnotationCopied]
 	ours := sets.New[string]()

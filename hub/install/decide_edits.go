@@ -85,7 +85,8 @@ func (f fleetFacts) anyEdited() bool {
 }
 
 // explained reports whether an edit that counts explains why a cluster is unselected: one of the listed Placements, or
-// of each Placement that dropped it. Whoever edits another Placement explains nothing, for that may be another user's.
+// of each Placement that dropped it. A user who edits another Placement explains nothing, for that may be another
+// user's.
 func (f fleetFacts) explained(c candidate, counts func(edited intent) bool) bool {
 	if f.edited(wholeList) && counts(f.intents[wholeList]) {
 		return true

@@ -207,7 +207,7 @@ func well(c *clusterv1.ManagedCluster) bool {
 	return available(c) && (c == nil || healthTaint(c) == nil)
 }
 
-// availableSince returns since when a cluster is available, by the clock of whoever reported it.
+// availableSince returns since when a cluster is available, by the clock of the agent that reported it.
 func availableSince(c *clusterv1.ManagedCluster) time.Time {
 	condition := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	if condition == nil {

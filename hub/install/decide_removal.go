@@ -207,15 +207,15 @@ func (f fleetFacts) decided(c candidate) (wake time.Time, why error) {
 }
 
 // holds reports whether a Placement that is being decided holds the removal from a cluster: passes fail, or none has
-// looked at the cluster since it changed, or what concerns all of them. Whoever changes another cluster all the time
+// looked at the cluster since it changed, or what concerns all of them. A user who changes another cluster all the time
 // holds nothing.
 func (f fleetFacts) holds(c candidate, u fleet.Undecided) bool {
 	return u.Since.IsZero() || f.now.Sub(u.Since) > passPeriod || u.Touches(c.cluster)
 }
 
 // counts reports whether the removal from a cluster counts for the limit: an edit explains what it drops, and one whose
-// removals do not come to an end explains no later ones. An edit explains nothing that was held before: whoever repairs
-// a Placement does not confirm what it did, and what follows may be the work of others.
+// removals do not come to an end explains no later ones. An edit explains nothing that was held before: a user who
+// repairs a Placement does not confirm what it did, and what follows may be the work of others.
 func (f fleetFacts) counts(c candidate) bool {
 	return c.counts() && (f.held(c) || !f.explained(c, func(edited intent) bool {
 		return !c.absence.noted.After(edited.since.Add(removalPeriod))

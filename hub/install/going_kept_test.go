@@ -56,7 +56,7 @@ func TestAPageThatIsKeptDropsAClusterAndTheManagerStartsAgain(t *testing.T) {
 	}
 }
 
-// OCM schedules. Somebody deletes a page that a finalizer of another client keeps; OCM goes on writing that page, and
+// OCM schedules. A user deletes a page that a finalizer of another client keeps; OCM goes on writing that page, and
 // selects c2 there as before. Nothing is removed; and nothing else that the Placement decides is held up.
 func TestOCMGoesOnWritingAPageThatIsKept(t *testing.T) {
 	h := newPagesHub(t, false, 0, func(*clusterv1beta1.Placement) {})

@@ -74,7 +74,7 @@ func withFields(h *pagesHub, fields *[]metav1.ManagedFieldsEntry) client.WithWat
 	})
 }
 
-// Our placement drops a cluster, and a moment before the add-on goes somebody takes back the change of the cluster that
+// Our placement drops a cluster, and a moment before the add-on goes a user takes back the change of the cluster that
 // dropped it. The watch of clusters has told the placement, which decides in less than a second.
 func TestAClusterThatIsChangedBackAMomentBeforeItsAddOnGoes(t *testing.T) {
 	label := map[string]string{"maintenance": "true"}

@@ -230,7 +230,7 @@ type former struct {
 }
 
 // chosen forgets a cluster that a Placement selects, as forget does. For a while, those that dropped it are known:
-// whoever selects it for a moment does not explain what they did.
+// a user who selects it for a moment does not explain what they did.
 func (m *memory) chosen(addon string, last uint64, cluster string, now time.Time) {
 	m.mu.Lock()
 	f := m.fleet(addon)

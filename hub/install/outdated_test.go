@@ -18,7 +18,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// Somebody deletes a definition. The garbage collector deletes its add-ons, which this process sees, and it does not see
+// A user deletes a definition. The garbage collector deletes its add-ons, which this process sees, and it does not see
 // yet that the definition went: it made the add-ons again and again, and the garbage collector deleted them.
 // Shows: hub/install-owner-there
 func TestAnAddOnThatWentIsInstalledAgainOnlyIfItsDefinitionIsThere(t *testing.T) {

@@ -120,7 +120,7 @@ func present(pages []*clusterv1beta1.PlacementDecision) []*clusterv1beta1.Placem
 
 // concludeFrozen sets the status that follows from a plan that only takes clusters away. It is written first: until the
 // PlacementDecisions follow, they are not what is decided, so that nobody acts on a part of them. Where they were not
-// that before, for somebody else wrote them, they stay uncertain.
+// that before, for another client wrote them, they stay uncertain.
 func concludeFrozen(f facts, p plan, status *clusterv1beta1.PlacementStatus) {
 	if p.misconfigured != nil && !f.frozen {
 		reconcile.SetCondition(&status.Conditions, metav1.Condition{

@@ -69,8 +69,8 @@ func eachSelector(spec *clusterv1beta1.PlacementSpec, f func(*metav1.LabelSelect
 }
 
 // Bound returns a transformation of a cache that keeps of the selectors of a Placement little more than they may have,
-// before the next one: whoever may write one can fill it with a hundred thousand labels, which take twenty times their
-// bytes. What is left is still too much, so the Placement stays misconfigured.
+// before the next one: a user who may write one can fill it with a hundred thousand labels, which take twenty times
+// their bytes. What is left is still too much, so the Placement stays misconfigured.
 func Bound(next func(any) (any, error)) func(any) (any, error) {
 	return func(in any) (any, error) {
 		if p, is := in.(*clusterv1beta1.Placement); is && countLabels(p.Spec, nil) != nil {

@@ -111,7 +111,8 @@ func (p *picking) look(cluster *clusterv1.ManagedCluster, v verdict) {
 // keep keeps a selected cluster that the predicates cannot be asked about. Of one that is not selected it is unknown
 // whether it should be.
 func (p *picking) keep(cluster *clusterv1.ManagedCluster, unread bool) {
-	// Taints are for whoever administers the hub. An agent whose claims are too expensive must not keep its place by them.
+	// Taints are for the user who administers the hub. An agent whose claims are too expensive must not keep its place by
+	// them.
 	tolerated, until := tolerates(p.tolerations, cluster.Spec.Taints, p.current[cluster.Name], p.now)
 	if stays := unread || (p.keeps(cluster) && tolerated); !stays {
 		return

@@ -47,8 +47,8 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	return f, nil
 }
 
-// isOrphan reports whether a PlacementDecision that this controller made stays without its Placement: whoever deletes
-// one may ask for that (propagationPolicy: Orphan).
+// isOrphan reports whether a PlacementDecision that this controller made stays without its Placement: a user who
+// deletes one may ask for that (propagationPolicy: Orphan).
 func isOrphan(page *clusterv1beta1.PlacementDecision) bool {
 	_, ours := page.Annotations[names.AnnotationStickyPages]
 	return ours && metav1.GetControllerOf(page) == nil && page.DeletionTimestamp.IsZero()

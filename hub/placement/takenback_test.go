@@ -19,7 +19,7 @@ import (
 	"github.com/spokelet/spokelet/hub/fleet"
 )
 
-// Somebody edits a ManagedClusterSet, which drops c1, and takes that back before the add-on goes. The watch of sets has
+// A user edits a ManagedClusterSet, which drops c1, and takes that back before the add-on goes. The watch of sets has
 // told the placement, which selects c1 again 200 ms later.
 func TestASetThatIsEditedBackBeforeTheAddOnGoes(t *testing.T) {
 	for _, after := range []time.Duration{2 * time.Second, 2700 * time.Millisecond, 2950 * time.Millisecond} {

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// excess are rights on the hub that no add-on needs. Whoever has one of them was granted more than roles of add-ons: on
-// a hub that comes from OCM, the ClusterRoles of its add-on manager.
+// excess are rights on the hub that no add-on needs. A user who has one of them was granted more than roles of add-ons:
+// on a hub that comes from OCM, the ClusterRoles of its add-on manager.
 func excess() []authorizationv1.ResourceAttributes {
 	return []authorizationv1.ResourceAttributes{
 		{Verb: "create", Resource: "serviceaccounts", Subresource: "token"},

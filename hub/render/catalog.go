@@ -170,7 +170,7 @@ var _ addonconfig.Objects = &catalog{}
 func (*catalog) Want(string, []objectwatch.Ref, ...objectwatch.Ref) {}
 
 // Get implements addonconfig.Objects. A hub manager may read no object of a kind that the add-on does not understand,
-// unless somebody granted that.
+// unless a user granted that.
 func (c *catalog) Get(ref objectwatch.Ref) objectwatch.State {
 	if !slices.Contains(c.read, addonv1beta1.ConfigGroupResource{Group: ref.Group, Resource: ref.Resource}) {
 		return objectwatch.State{Cause: &objectwatch.Cause{

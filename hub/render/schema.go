@@ -174,7 +174,7 @@ func embeddedProblems(path string, value any) []string {
 	unknown, invalid := decodeMetadata(path+".metadata", object["metadata"], metadata)
 	problems = slices.Concat(problems, unknown, invalid)
 	if metadata.Name == "" && metadata.GenerateName == "" {
-		return problems // Whoever renders it says so.
+		return problems // The caller says so.
 	}
 	for _, problem := range validation.ValidateObjectMetaAccessor(metadata, metadata.Namespace != "",
 		checkSegment, field.NewPath(path, "metadata")) {

@@ -18,6 +18,6 @@
 // wrong with a template is reported at once (problem.go): which manifest, where in it, and what to do.
 //
 // registration.go reads from the template what credentials and rights the agent gets on the hub, agent.go and
-// registry.go find the template and configuration that the rollout chose for a cluster. That choice stands in a status
+// registry.go find the template and configuration that the rollout chose for a cluster. That choice is in a status
 // that the agent of the cluster may write, so it is believed only where the hub's own objects say the same.
 package template

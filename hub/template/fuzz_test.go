@@ -66,7 +66,7 @@ func fuzzed(text, key, value, namespace string) template.Input {
 	}
 }
 
-// FuzzRender: whatever stands in a template and whatever the values are, rendering does not panic, gives the same result
+// FuzzRender: whatever is in a template and whatever the values are, rendering does not panic, gives the same result
 // each time, changes neither the template nor its structure, and splices a value once.
 //
 // Shows: hub/structure

@@ -9,9 +9,9 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// CheckTrust returns why a template must not be used for an add-on on a cluster, whoever consented to its roles; nil
-// when it may. home is the namespace of the hub manager. Nothing of a template that asks for too much is used, neither
-// credentials nor permissions nor objects. The error is an addon.InvalidError.
+// CheckTrust returns why a template must not be used for an add-on on a cluster, no matter who consented to its roles;
+// nil when it may. home is the namespace of the hub manager. Nothing of a template that asks for too much is used,
+// neither credentials nor permissions nor objects. The error is an addon.InvalidError.
 func CheckTrust(t *Template, cluster, addOn, home string) error {
 	if t.AddOn != addOn && t.asksForTrust() {
 		return t.invalid(fmt.Sprintf(".spec.addonName is %q, so its credentials and hub permissions are for that add-on and "+

@@ -1,7 +1,7 @@
 // Package token maintains the identity on the hub of an add-on agent with the driver "token": a ServiceAccount in the
 // namespace of its cluster, and a Role with its RoleBinding that let the agent of that cluster request tokens of this
 // one ServiceAccount. The agent of the cluster chooses the driver, in the status of the ManagedClusterAddOn; so
-// this holds for every add-on, whoever manages it otherwise. Names and messages come from the library token,
+// this holds for every add-on, no matter who manages it otherwise. Names and messages come from the library token,
 // which both sides share (docs/reference/registration.md, "Tokens").
 //
 //	add-on gone                              ──> everything is deleted; tokens end with their ServiceAccount

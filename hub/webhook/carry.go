@@ -38,8 +38,8 @@ type carried struct {
 // carriedFields is the content of the annotation, by the version of the fields.
 type carriedFields map[string][]carried
 
-// mayCarry reports whether the annotation may hold a field with a path. Whoever may write an annotation may write the
-// spec, but not the status.
+// mayCarry reports whether the annotation may hold a field with a path. A user who may write an annotation may write
+// the spec, but not the status.
 func mayCarry(path []string) bool {
 	if len(path) == 0 {
 		return false

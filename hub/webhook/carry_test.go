@@ -72,7 +72,7 @@ func TestAFieldOfTheStatusKeepsItsPlace(t *testing.T) {
 	assert.Contains(t, converted(t, beta, object), `"healthCheck":{"later":1}`)
 }
 
-// TestAnAnnotationReachesNothingButTheSpec plays somebody who may write add-ons, but not their status.
+// TestAnAnnotationReachesNothingButTheSpec plays a user who may write add-ons, but not their status.
 func TestAnAnnotationReachesNothingButTheSpec(t *testing.T) {
 	for _, path := range []string{`["status","namespace"]`, `["metadata","labels"]`, `["status"]`, `[]`, `["spec"]`} {
 		forged, err := json.Marshal(`{"` + alpha + `":[{"path":` + path + `,"value":{"a":"b"}}]}`)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Objects with an element in every list, for fields of newer definitions to stand in.
+// Objects with an element in every list, for fields of newer definitions to are in.
 const (
 	fullAddOnAlpha = `{"apiVersion":"` + alpha + `","kind":"ManagedClusterAddOn",
 		"metadata":{"name":"hello","namespace":"c1","labels":{"l":"1"},"ownerReferences":[{"apiVersion":"v1","kind":"K",

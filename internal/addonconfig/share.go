@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// maxOfCluster is how many configurations of other kinds are watched for an add-on on one cluster, so that whoever
+	// maxOfCluster is how many configurations of other kinds are watched for an add-on on one cluster, so that a user who
 	// writes in the namespace of one cluster leaves room for others.
 	maxOfCluster = 8
-	// maxOfTenant is how many are watched for all add-ons on one cluster: whoever writes in its namespace may also create
-	// add-ons of many names.
+	// maxOfTenant is how many are watched for all add-ons on one cluster: a user who writes in its namespace may also
+	// create add-ons of many names.
 	maxOfTenant = 32
 )
 

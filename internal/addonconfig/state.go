@@ -68,7 +68,7 @@ func NewTarget(in Inputs) Target {
 		awaited := len(target.Missing) + len(target.Waiting)
 		switch {
 		case hash == "" && !supported && (desired.Level == FromAddOn || !state.Missing && state.Refused == ""):
-			// Whoever writes the add-on of one cluster holds it by nothing that it would not use.
+			// A user who writes the add-on of one cluster holds it by nothing that it would not use.
 			target.Unsupported = append(target.Unsupported, Describe(desired.AddOnConfig))
 		case state.Missing:
 			target.Missing = append(target.Missing, fmt.Sprintf("%s does not exist (named by %s)",

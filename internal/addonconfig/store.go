@@ -250,7 +250,7 @@ func (s *Store) hash(config addonv1beta1.AddOnConfig, object *unstructured.Unstr
 }
 
 // Drop forgets what is known of the present content of a configuration that changed or is gone, by its index key.
-// Whoever makes configurations and deletes them takes no memory.
+// A user who makes configurations and deletes them takes no memory.
 func (s *Store) Drop(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -399,8 +399,8 @@ func (s *Store) Forget(ctx context.Context, revision *appsv1.ControllerRevision)
 	return nil
 }
 
-// Deleted notes that a ControllerRevision is gone, whoever deleted it, so that its content is stored again where it is
-// needed.
+// Deleted notes that a ControllerRevision is gone, no matter who deleted it, so that its content is stored again where
+// it is needed.
 func (s *Store) Deleted(revision client.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

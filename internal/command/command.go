@@ -31,7 +31,7 @@ type Program struct {
 }
 
 // Parse binds flags and parses the arguments with them. It returns pflag.ErrHelp when the arguments asked for help or
-// for the version, which then stand in out.
+// for the version, which then are in out.
 func (p Program) Parse(args []string, out io.Writer, bind func(*pflag.FlagSet)) error {
 	flags := pflag.NewFlagSet(p.Name, pflag.ContinueOnError)
 	flags.SetOutput(out)

@@ -40,7 +40,7 @@ func AddElectionTimes(f *pflag.FlagSet, leaseDuration, renewDeadline, retryPerio
 		"pause between two renewals of the lease, or two attempts to acquire it")
 }
 
-// Validate returns why nobody could stay the leader; nil if somebody can.
+// Validate returns why nobody could stay the leader; nil if one can.
 func (e *Election) Validate() error {
 	switch {
 	case e.RetryPeriod <= 0:

@@ -31,7 +31,7 @@ const (
 	tooMany = "there are too many to keep"
 )
 
-// Bounded returns a transformation that bounds labels, owners and finalizers before the next transformation: whoever
+// Bounded returns a transformation that bounds labels, owners and finalizers before the next transformation: a user who
 // may write an object can fill it up to the 1.5 MB of the API server. Labels beyond the bound are absent from both
 // sides of every comparison, so a patch never removes them; those of our APIs are kept before those of others.
 func Bounded(next func(any) (any, error)) func(any) (any, error) {

@@ -26,7 +26,7 @@ func FuzzAWeightIsTheSameBeforeAndAfterDecoding(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// Escaped characters are weighed as they stand in the text.
+		// Escaped characters are weighed as they are in the text.
 		escaped := strings.Count(string(again), "\\") * 6
 		want, got := Weigh(value), WeighJSON(string(again))
 		assert.GreaterOrEqual(t, got, want)

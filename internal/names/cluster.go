@@ -106,8 +106,8 @@ var rolesOfTheHub = []string{ //nolint:gochecknoglobals // a list of names that 
 	"open-cluster-management:bootstrap", "open-cluster-management:cluster-manager-work-executor-admin:webhook",
 }
 
-// CheckPermission returns why no role of this name can be bound for an add-on in this namespace, whoever consented, in
-// words for the author of the add-on; nil when it can. home is the namespace of the hub manager.
+// CheckPermission returns why no role of this name can be bound for an add-on in this namespace, no matter who
+// consented, in words for the author of the add-on; nil when it can. home is the namespace of the hub manager.
 func CheckPermission(namespace, role, home string) error {
 	switch namespace {
 	case metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease:

@@ -6,7 +6,7 @@ const (
 	LabelClusterName = "open-cluster-management.io/cluster-name"
 	// LabelAddonName marks CSRs, RBAC objects and ManifestWorks of one add-on.
 	LabelAddonName = "open-cluster-management.io/addon-name"
-	// LabelAddonNamespace marks ManifestWorks that stand in another namespace than their add-on (hosted mode).
+	// LabelAddonNamespace marks ManifestWorks that are in another namespace than their add-on (hosted mode).
 	LabelAddonNamespace = "open-cluster-management.io/addon-namespace"
 	// LabelAddonTemplate marks hub RoleBindings that come from an AddOnTemplate; its value is empty.
 	LabelAddonTemplate = "open-cluster-management.io/addon-template-name"

@@ -55,7 +55,7 @@ type Watcher struct {
 // wanted are the references of one owner, and those beyond its share.
 type wanted struct{ refs, beyond []Ref }
 
-// entry is a reference that somebody wants.
+// entry is a reference that a caller wants.
 type entry struct {
 	observed
 	// owners is the number of owners for which it is watched, refused of those beyond whose share it is.
@@ -236,7 +236,7 @@ func (w *Watcher) settle(ctx context.Context, ref Ref) (run func()) {
 		w.forget(ref)
 		after := w.state(ref)
 		w.mu.Unlock()
-		if !before.same(after) { // Whoever keeps what was read is not told any more when it changes.
+		if !before.same(after) { // A caller that keeps what was read is not told any more when it changes.
 			w.report(ref)
 		}
 		return nil

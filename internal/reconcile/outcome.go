@@ -147,7 +147,7 @@ func (o Outcome) SettleIn(queue Queue, request ctrl.Request, now time.Time) (ctr
 func (o Outcome) Settle(now time.Time) (ctrl.Result, error) {
 	switch o.class {
 	case ClassRetry:
-		if isUndecodable(o.err) { // It was logged once, and an event comes when somebody mends it.
+		if isUndecodable(o.err) { // It was logged once, and an event comes when a user mends it.
 			return ctrl.Result{RequeueAfter: delay(Earliest(o.wake, now.Add(lastBackoff)), now)}, nil
 		}
 		return ctrl.Result{}, o.err

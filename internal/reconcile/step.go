@@ -104,7 +104,7 @@ func (w Writer[T]) create(ctx context.Context, want T) (T, error) {
 	if len(steps) == 0 {
 		return want, taken
 	}
-	w.Adopt = nil // Whoever takes the name now is faster than we are.
+	w.Adopt = nil // Another client that takes the name now is faster.
 	for _, s := range steps {
 		if found, err = w.Run(ctx, s); err != nil {
 			return found, err

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// Driver is the driver of an agent that takes tokens, as it stands in status.registrations.
+	// Driver is the driver of an agent that takes tokens, as it is in status.registrations.
 	Driver = "token"
 	// KeyToken is where a credential Secret holds its token.
 	KeyToken = "token"

@@ -48,7 +48,7 @@ func TestThePageForThoseWhoMoveNamesWhatThereIs(t *testing.T) {
 	assert.Greater(t, checked, least, "the page has tables of names")
 }
 
-// withoutArguments returns the code of a cell without what stands in parentheses.
+// withoutArguments returns the code of a cell without what is in parentheses.
 func withoutArguments(cell string) string {
 	return regexp.MustCompile(`\([^)]*\)`).ReplaceAllString(cell, "")
 }

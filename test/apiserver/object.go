@@ -51,7 +51,7 @@ type stored struct {
 	key     key
 	version uint64
 	labels  labels.Set
-	// views are what it is in other versions, and encodings what clients got, both as far as somebody asked.
+	// views are what it is in other versions, and encodings what clients got, both as far as a user asked.
 	views     map[string]object
 	encodings map[form][]byte
 }

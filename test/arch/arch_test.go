@@ -93,8 +93,8 @@ func reconcilerOf(path string) string {
 	return strings.Join(parts[:min(2, len(parts))], "/")
 }
 
-// checkWriters compares the register of conditions with the packages: every writer exists, and whoever writes a
-// condition out in full stands in the register for it.
+// checkWriters compares the register of conditions with the packages: every writer exists, and a package that writes a
+// condition out in full is in the register for it.
 func checkWriters(t *testing.T, g graph, sources []source) {
 	t.Helper()
 	registered := map[string]map[string]bool{}

@@ -12,7 +12,8 @@ import (
 	"github.com/spokelet/spokelet/test/arch/measure"
 )
 
-// maxKnot is how many files of a package may all reach each other. Whoever changes one of a knot has to know all of it.
+// maxKnot is how many files of a package may all reach each other. A user who changes one of a knot has to know all of
+// it.
 const maxKnot = 6
 
 func TestFilesOfAPackageAreNotAKnot(t *testing.T) {

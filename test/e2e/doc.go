@@ -45,7 +45,7 @@
 //		}
 //	}
 //
-// and stands in the list of cmd/e2e. Each suite gets clusters of its own, which exist, have our images, and have
+// and is in the list of cmd/e2e. Each suite gets clusters of its own, which exist, have our images, and have
 // nothing of ours installed when its first scenario runs. s.Fleet.InstallHub, InstallAgent, Join and Uninstall are what
 // suites share.
 //

@@ -238,7 +238,7 @@ func (w *world) edit(p *place) {
 		// A configuration of its own changes.
 		revise(&p.clusters[at])
 	case 9, 10:
-		// Somebody deletes the add-on, and it is created again.
+		// A user deletes the add-on, and it is created again.
 		p.clusters[at].State, p.clusters[at].Since, p.clusters[at].Broken = planner.Awaited, time.Time{}, false
 	}
 }

@@ -22,7 +22,7 @@
 //   - Date: the Date of every answer is off.
 //   - Stall: a request is not answered, as on a connection that is half open; it may have been carried out.
 //   - Behind: a list that may come from a cache comes from a second API server that lags, with the state of the whole
-//     API as it was then, and the watch that follows it is as late as that. Somebody has to tell the versions (Saw).
+//     API as it was then, and the watch that follows it is as late as that. A user has to tell the versions (Saw).
 //   - Away: a proxy in between answers with 503, because it does not reach the API server, and its clock is off by up
 //     to a month.
 //   - Rate, Delay: all connections together carry so many bytes a second, and each packet comes so late.

@@ -30,7 +30,7 @@ const FrontProxy = "front-proxy"
 
 // Options are the options of a control plane. All fields may stay empty.
 type Options struct {
-	// Name stands in errors and in what Log receives.
+	// Name is in errors and in what Log receives.
 	Name string
 	// Dir is the directory of the control plane, made if missing and removed by Stop, so one that holds anything is
 	// refused; empty means a temporary one.

@@ -67,7 +67,7 @@ func (p *Process) run(cmd *exec.Cmd, log *os.File, started chan<- error, done ch
 	err := cmd.Start()
 	started <- err
 	if err == nil {
-		// How it ended stands in the process state, which is what everybody asks for.
+		// How it ended is in the process state, which is what everybody asks for.
 		_ = cmd.Wait()
 	}
 }

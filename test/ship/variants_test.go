@@ -24,7 +24,7 @@ const (
 	agentNamespace = "open-cluster-management-agent"
 )
 
-// worksNamespace is the namespace in which works have rights by manifests/overlays/klusterlet-without-rights. Somebody
+// worksNamespace is the namespace in which works have rights by manifests/overlays/klusterlet-without-rights. A user
 // makes it before the chart is installed.
 const worksNamespace = "open-cluster-management-works"
 

@@ -152,7 +152,7 @@ func (m *Model) checkRecord(w *world, o *work) []string {
 	return wrong
 }
 
-// intentOf is how an object stands in the intent.
+// intentOf is how an object is in the intent.
 func intentOf(t *thing) string {
 	at := t.kind.resource()
 	return strings.Join([]string{at.Group, at.Version, at.Resource, t.namespace, t.name}, "/")

@@ -82,7 +82,7 @@ func approveAll(ctx context.Context, hub *Plane, cluster string) error {
 	return nil
 }
 
-// Decide approves or denies a request as a person does. Nothing happens to one that somebody decided about before.
+// Decide approves or denies a request as a person does. Nothing happens to one that a user decided about before.
 func Decide(
 	ctx context.Context, hub *Plane, request *certificatesv1.CertificateSigningRequest,
 	kind certificatesv1.RequestConditionType,

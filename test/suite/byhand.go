@@ -71,7 +71,7 @@ func (r *Reconciler) Sleep(t T, request reconcile.Request) time.Duration {
 	return wake
 }
 
-// Live is a client that stands in for the cache of a manager: it reads the API server, so it shows what was written a
+// Live is a client that is in for the cache of a manager: it reads the API server, so it shows what was written a
 // moment ago, and it knows the indexes of the cache. It counts writes.
 type Live struct {
 	client.Client

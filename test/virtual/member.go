@@ -271,8 +271,8 @@ func (m *member) applies() *fault {
 	}}
 }
 
-// escalates plays the check of RBAC that whoever binds a role has its rights: there is no role to compare with while it
-// does not exist.
+// escalates plays the check of RBAC that a user who binds a role has its rights: there is no role to compare with while
+// it does not exist.
 func (m *member) escalates() *fault {
 	on := func(r *http.Request) bool {
 		return concerns("rolebindings", "create")(r) && r.Header.Get("Impersonate-User") != ""

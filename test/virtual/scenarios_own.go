@@ -25,7 +25,7 @@ func counts(into *atomic.Int64, on func(*http.Request) bool) *fault {
 	}}
 }
 
-// takenOver takes a ConfigMap from a work while somebody else takes it over, between two requests of the agent.
+// takenOver takes a ConfigMap from a work while another client takes it over, between two requests of the agent.
 func (s *scene) takenOver() {
 	u := newUserWork("moved")
 	u.things = append(u.things, thing{"ConfigMap", u.space, "shared"})

@@ -7,5 +7,5 @@
 // under ignoreFields are left out, unless nobody else holds them. CreateOnly and ReadOnly set the owner reference only.
 //
 // Where an executor writes an object that grants permissions, it sends each write as a dry run first, because the API
-// server compares the object after that very request with the permissions of whoever sends it.
+// server compares the object after that very request with the permissions of the user who sends it.
 package apply

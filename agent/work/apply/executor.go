@@ -16,9 +16,9 @@ import (
 )
 
 // impersonate prepares the dry runs of the executor for an object that its API server judges by who writes it. The API
-// server compares the object after a request with the permissions of whoever sends it, so no other request can stand
-// for that one: not that of the whole manifest where fields are ignored, nor the same one for another state of the
-// object.
+// server compares the object after a request with the permissions of the user who sends it, so no other request can
+// stand for that one: not that of the whole manifest where fields are ignored, nor the same one for another state of
+// the object.
 func (r *run) impersonate() error {
 	q := r.step.Question
 	if r.session == nil || q == nil || r.denial != nil || !q.MustTry() {

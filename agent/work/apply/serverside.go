@@ -60,7 +60,7 @@ func (r *run) readsFirst() bool {
 }
 
 // inForce reports whether the configuration is in force in a live object. Once it was found so, it stays so until
-// somebody changes what was applied; after a restart the managed fields decide.
+// a user changes what was applied; after a restart the managed fields decide.
 func (r *run) inForce(live *unstructured.Unstructured) bool {
 	was := &r.step.Known.State.Object
 	if r.inSync() && was.UID == live.GetUID() && was.Content != (manifest.Digest{}) &&

@@ -103,7 +103,7 @@ type Known struct {
 	// State and Drift are those of the watch.
 	State watch.State
 	Drift watch.Drift
-	// Listed reports that the object stands in the list of applied resources, so that it should exist.
+	// Listed reports that the object is in the list of applied resources, so that it should exist.
 	Listed bool
 	// Current reports that, by the status of the work, the manifest was applied in this generation.
 	Current bool

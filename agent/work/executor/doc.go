@@ -6,7 +6,7 @@
 //
 //   - An Authorizer asks the API server by SubjectAccessReview, one review for each verb, and caches the decisions. The
 //     key of the cache is the whole question: permission to read an object says nothing about writing it.
-//   - roles and bindings grant permissions themselves. The API server compares them with the permissions of whoever
+//   - roles and bindings grant permissions themselves. The API server compares them with those of the user who
 //     writes them, so the executor tries such a manifest by a dry run before the agent applies it (escalation check).
 //   - RBAC holds the subjects and roles of all bindings. When one changes, the decisions that may depend on it are
 //     dropped and their works are reconciled.

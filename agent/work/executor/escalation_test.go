@@ -100,7 +100,7 @@ func TestARefusedWriteIsCached(t *testing.T) {
 	assert.Equal(t, Allowed, a.decideAt(t, time.Minute, q).Verdict)
 }
 
-// Whether a role may be bound depends on its rules, whoever is bound to it.
+// Whether a role may be bound depends on its rules, no matter who is bound to it.
 func TestARoleThatAWorkBindsIsCheckedAgainWhenItChanges(t *testing.T) {
 	a := newTest(t, &fakeReviews{allowed: allow(VerbsOwn)})
 	q, other := clusterRoleBinding(), configMap("x", VerbsOwn)

@@ -93,7 +93,7 @@ func (q Question) recordsRequester() bool {
 		q.Object.Resource == "certificatesigningrequests"
 }
 
-// groupOpenShift is the group of the roles and bindings of OpenShift, which are written to RBAC for whoever asks.
+// groupOpenShift is the group of the roles and bindings of OpenShift, which are written to RBAC for a client that asks.
 const groupOpenShift = "authorization.openshift.io"
 
 // groupsWithoutTrial are the groups that kube-apiserver serves itself without a look at who writes, beyond RBAC.

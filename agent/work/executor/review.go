@@ -91,7 +91,7 @@ func tryCreate(ctx context.Context, client spoke.Client, who ServiceAccount, q Q
 }
 
 // roleMissing reports whether a new binding was refused because its role does not exist: the API server then cannot
-// compare the rules of the role with the permissions of whoever binds it. The error names the role as if it were a
+// compare the rules of the role with the permissions of the user who binds it. The error names the role as if it were a
 // binding; a namespace that does not exist is of another group, and the answer that a kind is not served has a cause.
 func roleMissing(err error) bool {
 	var status apierrors.APIStatus

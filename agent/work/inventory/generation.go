@@ -14,8 +14,8 @@ import (
 )
 
 // AnnotationGeneration on an AppliedManifestWork is the UID and the generation of the work that was applied last, as
-// far as that was recorded, separated by a slash. A copy of an earlier generation on disk is not used, whoever put it
-// there. It is Spokelet's own addition; other agents ignore it.
+// far as that was recorded, separated by a slash. A copy of an earlier generation on disk is not used, no matter who
+// put it there. It is Spokelet's own addition; other agents ignore it.
 const AnnotationGeneration = "work.spokelet.io/generation"
 
 // SetGeneration writes the generation of a work into its AppliedManifestWork, and reports whether that changed it. A
@@ -73,7 +73,7 @@ const AnnotationOlder = "work.spokelet.io/older"
 
 // WentBack reports whether a work is of an earlier generation than was applied of this very work, as far as that is
 // recorded. A hub never does so, unless it was restored to an earlier state. A work of another UID proves nothing:
-// whoever deletes a work and creates it again means what it says now.
+// a user who deletes a work and creates it again means what it says now.
 func WentBack(applied *workv1.AppliedManifestWork, work *workv1.ManifestWork) bool {
 	uid, generation, err := recorded(applied)
 	return err == nil && uid == work.UID && work.Generation < generation

@@ -144,7 +144,7 @@ func List(manifests []manifest.Manifest, found []Found, before, pending []workv1
 	return list
 }
 
-// Listed keeps of the entries those that stand in the list of applied resources.
+// Listed keeps of the entries those that are in the list of applied resources.
 func Listed(applied *workv1.AppliedManifestWork, entries []workv1.AppliedManifestResourceMeta,
 ) []workv1.AppliedManifestResourceMeta {
 	known := IDs(applied.Status.AppliedResources)

@@ -42,7 +42,7 @@ func AsFailure(err error) *PermanentError {
 }
 
 // IsRefusal reports whether the API server understood a request and refused it: for lack of a permission, by a quota or
-// by admission, or because the object is invalid. It refuses the same request again until somebody changes something. A
+// by admission, or because the object is invalid. It refuses the same request again until a user changes something. A
 // namespace that is being deleted goes by itself, so it is not a refusal.
 func IsRefusal(err error) bool {
 	var answer apierrors.APIStatus

@@ -208,7 +208,7 @@ func (p *pass) pruneAs(ctx context.Context, entry workv1.AppliedManifestResource
 }
 
 // pruneLive reads an object and does what follows. It deletes the object only as it was read: another work may take it
-// over at any time. That somebody wrote the object since is a conflict.
+// over at any time. That a user wrote the object since is a conflict.
 func (p *pass) pruneLive(ctx context.Context, entry workv1.AppliedManifestResourceMeta, state watch.State,
 	orphaned bool,
 ) (*watch.Deletion, error) {

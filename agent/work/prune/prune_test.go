@@ -212,7 +212,7 @@ func TestPruningOneObject(t *testing.T) {
 	}
 }
 
-// TestAnObjectThatAnotherWorkTakesOverIsNotDeleted lets somebody write the object between the look and the deletion.
+// TestAnObjectThatAnotherWorkTakesOverIsNotDeleted lets a user write the object between the look and the deletion.
 //
 // Shows: work/other-owners, work/shared-object
 func TestAnObjectThatAnotherWorkTakesOverIsNotDeleted(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 const maxNext = 5
 
 // Deleting is the condition of a work that is being deleted: what it waits for, and which objects are deleted after
-// that. An obstacle stands in the place of what it waits for.
+// that. An obstacle takes the place of what it waits for.
 func Deleting(waiting, obstacle string, next []workv1.AppliedManifestResourceMeta) metav1.Condition {
 	text := deletingText
 	switch {

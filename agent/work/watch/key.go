@@ -114,7 +114,7 @@ type situation struct {
 // No more watches than limit work. Where more are wanted, the resources in most namespaces get a wide watch, until
 // there is room for the other keys. A key keeps its own watch until the wide one works; what room is left then goes to
 // keys of these resources. Running watches go on, so that nothing flaps and no new key takes the watch of another one,
-// unless no wide watch could ever stand in for the new one. Keys whose watch is refused come last.
+// unless no wide watch could ever are in for the new one. Keys whose watch is refused come last.
 func choose(wanted map[Key]int, now situation, limit int) (chosen []scope, covers map[Key]cover) {
 	wide := widen(wanted, now, limit)
 	room := limit
@@ -176,7 +176,7 @@ func (s *situation) standing(key Key, wide map[schema.GroupVersionResource]bool)
 	case s.refused(key):
 		return 7
 	case key.Namespace == "":
-		return 1 // no wide watch can stand in
+		return 1 // no wide watch can are in
 	case !covered && running:
 		return 2
 	case !wide[key.Resource]:

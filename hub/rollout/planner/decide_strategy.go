@@ -139,7 +139,7 @@ func (r *rules) checkMandatory(field string) (problem string) {
 }
 
 // concurrency returns how many clusters may move at a time. A number of 0 cannot be told from an absent field in Go, so
-// it means the default; a text of 0 was written by somebody.
+// it means the default; a text of 0 was written by a user.
 func concurrency(field string, value, groupSize intstr.IntOrString) (s share, problem string) {
 	field += ".maxConcurrency"
 	if value == (intstr.IntOrString{}) {

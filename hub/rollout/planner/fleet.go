@@ -26,7 +26,7 @@ type Placement struct {
 	Strategy clusterv1alpha1.RolloutStrategy
 	// GroupSize is clustersPerDecisionGroup of the Placement, the default of maxConcurrency; zero for none.
 	GroupSize intstr.IntOrString
-	// Selected is the number of clusters that the placement selects, whoever owns them.
+	// Selected is the number of clusters that the placement selects, no matter who owns them.
 	Selected int
 	// Clusters are those that the placement owns and that have the add-on or will get it, in any order, each once.
 	Clusters []Cluster

@@ -26,6 +26,10 @@ func (r *run) idle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	servers, err := r.load()
+	if err != nil {
+		return err
+	}
 	began := time.Now()
 	if !fleet.Pause(ctx, r.Idle) {
 		return context.Cause(ctx)
@@ -34,6 +38,12 @@ func (r *run) idle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	used, err := r.load()
+	if err != nil {
+		return err
+	}
+	r.Note(fmt.Sprintf("%sprocessor time of the others over %s at rest", r.title, r.Idle),
+		used.since(servers).String(), "", true)
 	sent := after.requests.Since(before.requests)
 	r.Note(fmt.Sprintf("%srequests over %s at rest, leases and watches aside", r.title, r.Idle),
 		fmt.Sprint(sent.Count), "0", sent.Count == 0)

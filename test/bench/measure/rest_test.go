@@ -22,7 +22,7 @@ func TestWrites(t *testing.T) {
 
 func TestRestIsASpanWithoutWrites(t *testing.T) {
 	for name, c := range map[string]struct {
-		// writes is how long somebody writes, and took how long Rest takes.
+		// writes is how long a user writes, and took how long Rest takes.
 		writes, took time.Duration
 		failed       string
 	}{

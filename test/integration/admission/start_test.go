@@ -124,7 +124,7 @@ func TestTheHubManagerSeesWhichPolicyIsNotInForce(t *testing.T) {
 	}
 }
 
-// TestTheHubManagerWaitsUntilThePoliciesAreInForce starts it before somebody applies a policy.
+// TestTheHubManagerWaitsUntilThePoliciesAreInForce starts it before a user applies a policy.
 func TestTheHubManagerWaitsUntilThePoliciesAreInForce(t *testing.T) {
 	restored(t)
 	ctx := ctrl.LoggerInto(t.Context(), logr.Discard())

@@ -297,7 +297,7 @@ func ask(t *testing.T, as client.Client, r csr.Request) *certificatesv1.Certific
 }
 
 // askAsAnother leaves the request of an agent that names another cluster in its label, which a policy refuses: an
-// administrator sets the label afterwards, as somebody could before there was that policy.
+// administrator sets the label afterwards, as a user could before there was that policy.
 func askAsAnother(t *testing.T, as client.Client, r csr.Request) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	label := r.Labels[names.LabelClusterName]

@@ -19,7 +19,7 @@ const (
 	definitionOfOurs = "placements.cluster.open-cluster-management.io"
 )
 
-// bare is an object with which somebody changes what an API server does, without any content.
+// bare is an object with which a user changes what an API server does, without any content.
 func bare(kind, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	group := "admissionregistration.k8s.io"

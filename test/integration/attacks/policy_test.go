@@ -93,7 +93,7 @@ func signs(request *certificatesv1.CertificateSigningRequest) attempt {
 
 func misusesOfRequests(t *testing.T) map[string]misuse {
 	t.Helper()
-	// ask has somebody ask, as nobody honest would; the hub manager in this process leaves it alone.
+	// ask has a user ask, as nobody honest would; the hub manager in this process leaves it alone.
 	ask := func(as who, asks csr.Request, object func(*certificatesv1.CertificateSigningRequest)) *certificatesv1.CertificateSigningRequest {
 		return post(t, forgery{as: as, asks: asks, object: object}).request
 	}

@@ -127,7 +127,7 @@ func TestNobodyStuffsTheManagedFieldsOfAnObject(t *testing.T) {
 	for sentence, m := range stuffing(t, 1000) {
 		require.NoError(t, m.try(t.Context(), client.NewDryRunClient(shared.clients[m.as])), "%s %s", m.as, sentence)
 	}
-	// Whoever else writes is not kept from it by what is there.
+	// Another client that writes is not kept from it by what is there.
 	denial := func(c *clusterv1.ManagedCluster) {
 		c.Spec.HubAcceptsClient, c.ManagedFields = false, fieldsOf(700_000)
 		c.ManagedFields[0].APIVersion = clusterv1.GroupVersion.String()

@@ -30,7 +30,7 @@ const (
 
 	// orphaning is a patch that has the garbage collector delete an object.
 	orphaning = `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"gone","uid":"0"}]}}`
-	// precious is a namespace of somebody on the hub.
+	// precious is a namespace of a user on the hub.
 	precious = "precious"
 )
 
@@ -71,7 +71,7 @@ func TestAnAgentCannotChooseWhatAnAddOnRunsWith(t *testing.T) {
 	require.NoError(t, changeStatus(alpha, older)(t.Context(), client.NewDryRunClient(shared.admin)))
 }
 
-// createPrecious creates what somebody has on the hub: a namespace with accounts and roles, and a cluster-wide role. Some
+// createPrecious creates what a user has on the hub: a namespace with accounts and roles, and a cluster-wide role. Some
 // of it has a name or a label as objects of the hub manager have.
 func createPrecious(t *testing.T) {
 	t.Helper()

@@ -27,7 +27,7 @@ import (
 	"github.com/spokelet/spokelet/test/suite"
 )
 
-// attempt is something that somebody tries on the hub.
+// attempt is something that a user tries on the hub.
 type attempt func(ctx context.Context, c client.Client) error
 
 func in(namespace, name string) metav1.ObjectMeta {
@@ -71,7 +71,7 @@ func tokenOf(namespace, name string) attempt {
 	}
 }
 
-// approval approves a request that is there, by somebody who may not.
+// approval approves a request that is there, by a user who may not.
 func approval(name, sub string) attempt {
 	return func(ctx context.Context, c client.Client) error {
 		request := &certificatesv1.CertificateSigningRequest{ObjectMeta: in("", name)}

@@ -268,7 +268,7 @@ func TestATemplateThatIsEditedInPlaceGainsNothing(t *testing.T) {
 
 // TestAnAgentDoesNotChooseItsTemplate has the agent of cluster1 write into the status of its own add-on that it runs by
 // another template of that add-on, whose permission an administrator consented to. A policy refuses that, and the hub
-// manager does not believe it either, whoever wrote it.
+// manager does not believe it either, no matter who wrote it.
 func TestAnAgentDoesNotChooseItsTemplate(t *testing.T) {
 	require.NoError(t, shared.plane.Apply(t.Context(), roles))
 	powerful := object(t, fmt.Sprintf(definition, "powerful", "hello", bindsIn("shared", "ClusterRole", "hello-hub")))

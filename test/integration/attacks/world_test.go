@@ -64,7 +64,7 @@ const (
 	author         who = "a template author"
 	namespaceAdmin who = "the administrator of the namespace of cluster1"
 	// theManager is the hub manager itself, and theAddOns the account in whose name it hands on what was granted: what
-	// somebody could do who got hold of its token.
+	// a user could do who got hold of its token.
 	theManager who = "the hub manager's token"
 	theAddOns  who = "the hub manager's token, as the account of add-ons"
 	// sibling is another agent of cluster1, nested one whose name looks like one, and impostor a user whose name only

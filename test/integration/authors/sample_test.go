@@ -30,7 +30,7 @@ type sample struct {
 	folder string
 }
 
-// build builds a sample as somebody with another repository does: only go.mod names where ours is.
+// build builds a sample as a user with another repository does: only go.mod names where ours is.
 func build(t suite.T, name string) sample {
 	t.Helper()
 	root, err := sandbox.ModuleRoot()

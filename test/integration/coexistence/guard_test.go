@@ -25,7 +25,7 @@ import (
 	"github.com/spokelet/spokelet/test/suite"
 )
 
-// Whoever holds the token of a program gets nothing but what belongs to its add-ons.
+// A user who holds the token of a program gets nothing but what belongs to its add-ons.
 //
 // Shows: hub/author-guard
 func TestTheTokenOfAProgramIsOfNoFurtherUse(t *testing.T) {

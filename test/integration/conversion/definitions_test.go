@@ -624,7 +624,7 @@ func TestADefinitionThatIsNewerStays(t *testing.T) {
 	assert.Contains(t, crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties, "later")
 	hasEvent(t, addOns, "DefinitionIsNewer", "v1alpha1.spec.later")
 
-	// What is in that field neither fails a list nor is lost by whoever writes the other version.
+	// What is in that field neither fails a list nor is lost by the user who writes the other version.
 	stored := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"later": "kept"}}}
 	stored.SetAPIVersion(addonv1alpha1.GroupVersion.String())
 	stored.SetKind("ManagedClusterAddOn")

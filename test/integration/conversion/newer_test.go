@@ -133,7 +133,7 @@ func TestAFieldOfANewerDefinitionIsKeptAndFailsNoList(t *testing.T) {
 		}
 	}
 
-	// Somebody who knows v1beta1 alone changes the object, and its status.
+	// A user who knows v1beta1 alone changes the object, and its status.
 	there.SetLabels(map[string]string{"written": "in-v1beta1"})
 	require.NoError(t, second.admin.Update(ctx, there))
 	require.NoError(t, unstructured.SetNestedField(there.Object, "8", "status", "later"))

@@ -30,7 +30,7 @@ import (
 
 const guideAddon = "hello-template"
 
-// TestTheExampleOfTheDeveloperGuide installs the hello-template example as it stands in the developer guide, in
+// TestTheExampleOfTheDeveloperGuide installs the hello-template example as it is in the developer guide, in
 // v1alpha1, with only the image changed, on both clusters.
 // Shows: registration/end-to-end-certificate
 func TestTheExampleOfTheDeveloperGuide(t *testing.T) {
@@ -72,7 +72,7 @@ func createWhatTheGuideRefersTo(t *testing.T, f *fleet.Fleet) *x509.Certificate 
 			ObjectMeta: metav1.ObjectMeta{Name: "cm-admin"},
 			Rules:      configMaps("get", "list", "watch", "create", "update", "patch", "delete"),
 		},
-		&rbacv1.ClusterRoleBinding{ // the grant as it stands in the guide; it covers cm-reader, too
+		&rbacv1.ClusterRoleBinding{ // the grant as it is in the guide; it covers cm-reader, too
 			ObjectMeta: metav1.ObjectMeta{Name: "addon-manager-cm-admin"},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cm-admin"},
 			Subjects: []rbacv1.Subject{

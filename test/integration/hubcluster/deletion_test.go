@@ -151,7 +151,7 @@ func TestTheCertificateRequestsOfAClusterGoWithItAndNoOther(t *testing.T) {
 	}
 }
 
-// vanish takes a cluster away as somebody does who is impatient with its finalizers.
+// vanish takes a cluster away as a user does who is impatient with its finalizers.
 func vanish(t *testing.T, name string) {
 	t.Helper()
 	cluster := getCluster(t, name)

@@ -255,7 +255,7 @@ func expectOpen(t *testing.T, request *certificatesv1.CertificateSigningRequest)
 	assert.True(t, csr.Undecided(request))
 }
 
-// forbidden checks that somebody is refused with words.
+// forbidden checks that a user is refused with words.
 func forbidden(t *testing.T, err error, words string) {
 	t.Helper()
 	require.True(t, apierrors.IsForbidden(err), "%v", err)

@@ -43,7 +43,7 @@ func TestReservedNamesAreRefused(t *testing.T) {
 	require.NoError(t, sharedRolesAreWhole(t), "the shared roles must survive")
 }
 
-// sharedRolesAreWhole reports whether somebody made a role of all clusters one of a single cluster.
+// sharedRolesAreWhole reports whether a user made a role of all clusters one of a single cluster.
 func sharedRolesAreWhole(t *testing.T) error {
 	t.Helper()
 	var failed error

@@ -142,7 +142,7 @@ func TestAnAgentThatRestartsWithoutItsHubLooksAfterItsWorks(t *testing.T) {
 }
 
 // An agent cannot renew its certificate without the hub. It looks after its works all the same, also when it has no way
-// to join, and while it waits for somebody to approve that it joins again.
+// to join, and while it waits for a user to approve that it joins again.
 // Shows: work/offline
 func TestAnAgentWhoseCertificateExpiredLooksAfterItsWorks(t *testing.T) {
 	m := newMember(t, "expired")

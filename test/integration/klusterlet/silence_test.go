@@ -49,7 +49,7 @@ func TestReadinessNamesAHubThatIsCutOffAndTheLogSaysItOnce(t *testing.T) {
 	assert.Equal(t, http.StatusOK, code)
 	assert.Contains(t, body, "[-]hub "+silence)
 
-	// It still repairs what somebody changes on the cluster, and goes on trying to reach the hub.
+	// It still repairs what a user changes on the cluster, and goes on trying to reach the hub.
 	k.removed("one")
 	k.eventually(func() bool { return time.Since(cut) > 30*time.Second }, "many tries")
 	told := newLines(before, p.process.Log())

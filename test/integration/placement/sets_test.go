@@ -70,8 +70,8 @@ func TestABindingReportsWhetherItsSetIsBound(t *testing.T) {
 	n.bound(early, metav1.ConditionFalse, "ClusterSetNotFound", missing)
 }
 
-// It stays what it is from the first moment, whoever writes it how: a set that would select nothing for a second would
-// uninstall what was placed with it.
+// It stays what it is from the first moment, no matter who writes it how: a set that would select nothing for a second
+// would uninstall what was placed with it.
 //
 // Shows: hub/builtin-sets
 func TestTheSetsOfEveryHubExistAndSelectWhatTheyShould(t *testing.T) {
@@ -162,7 +162,8 @@ func TestASetReportsItsClusters(t *testing.T) {
 	n.reports(exclusive, metav1.ConditionTrue, none, "No ManagedCluster selected")
 }
 
-// An administrator takes a cluster out of the set of a namespace. Whoever may write Placements there does not keep it.
+// An administrator takes a cluster out of the set of a namespace. A user who may write Placements there does not keep
+// it.
 //
 // Shows: hub/narrowed
 func TestAPlacementThatIsNotDecidedKeepsNoClusterThatLeavesItsSets(t *testing.T) {

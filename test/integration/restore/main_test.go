@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// limit is how long everything may take: API servers start anew.
+// limit is how long everything may take: API servers start again.
 const limit = 3 * time.Minute
 
 // member is one cluster with its agent.

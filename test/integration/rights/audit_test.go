@@ -71,7 +71,7 @@ func (r request) String() string {
 	return strings.Join(strings.Fields(fmt.Sprintf("%s: %s %s %s %s", r.user, r.verb, resource, r.namespace, r.name)), " ")
 }
 
-// readAudit returns the requests for resources in the audit log of a control plane. A request in the name of somebody
+// readAudit returns the requests for resources in the audit log of a control plane. A request in the name of a user
 // else is two: the one to take the name, and the one in that name.
 func readAudit(plane *sandbox.ControlPlane) ([]request, error) {
 	log, err := os.Open(plane.AuditLog())
@@ -112,7 +112,7 @@ func (e auditEvent) requests(plane string) []request {
 		r.resource += "/" + e.ObjectRef.Subresource
 	}
 	if e.Verb == "patch" && e.Response.Code == http.StatusCreated {
-		// Whoever applies an object that does not exist is also asked for the right to create it.
+		// A user who applies an object that does not exist is also asked for the right to create it.
 		created := r
 		created.verb = "create"
 		return append(e.asSomebody(r), e.asSomebody(created)...)

@@ -18,7 +18,7 @@ import (
 // heldMark begins the comment of a rule that is held only to be granted.
 const heldMark = "Held to be granted: "
 
-// stated is a rule as it stands in a file, with the comment right above it.
+// stated is a rule as it is in a file, with the comment right above it.
 type stated struct {
 	role, comment string
 	rule          rbacv1.PolicyRule

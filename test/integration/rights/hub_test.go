@@ -43,7 +43,7 @@ func (w *world) createCA(ctx context.Context) error {
 	return w.HubClient.Create(ctx, ca.Secret("signing", "ca", addOn))
 }
 
-// createOther creates and accepts a cluster without an agent. Somebody made a ClusterRole and a ClusterRoleBinding of
+// createOther creates and accepts a cluster without an agent. A user made a ClusterRole and a ClusterRoleBinding of
 // the name that its own will have, without our label, and a certificate request is there for it.
 func (w *world) createOther(ctx context.Context) error {
 	name := names.RolePrefixCluster + other
@@ -154,7 +154,7 @@ func (w *world) changeAddOns(ctx context.Context) error {
 	return nil
 }
 
-// occupy has somebody take the names of what the add-on needs on the cluster without an agent.
+// occupy has a user take the names of what the add-on needs on the cluster without an agent.
 func (w *world) occupy(ctx context.Context) error {
 	binding := &rbacv1.RoleBinding{ObjectMeta: in(other, "open-cluster-management:"+addOn+":clusterrole:agent")}
 	binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}
@@ -203,7 +203,7 @@ func (w *world) selectOther(ctx context.Context) error {
 	})
 }
 
-// drift has somebody change objects of the hub manager, and waits until they are as they were.
+// drift has a user change objects of the hub manager, and waits until they are as they were.
 func (w *world) drift(ctx context.Context) error {
 	demo := &clusterv1beta1.PlacementDecision{ObjectMeta: in("add-ons", "demo-decision-1")}
 	if err := w.onHub(ctx, demo.Namespace, demo.Name, demo); err != nil {
@@ -257,7 +257,7 @@ func (w *world) goes(ctx context.Context, object client.Object) error {
 	})
 }
 
-// dropOther has somebody delete the add-on of the cluster without an agent, and waits until it is installed again.
+// dropOther has a user delete the add-on of the cluster without an agent, and waits until it is installed again.
 func (w *world) dropOther(ctx context.Context) error {
 	before := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: in(other, addOn)}
 	key := client.ObjectKeyFromObject(before)

@@ -9,7 +9,7 @@
 //   - held_test.go: every rule in our YAML has its reason beside it. What the hub manager only holds in order to grant
 //     it is marked there, and is really granted.
 //   - golden_test.go: for every persona, testdata/<persona>.golden lists all that it can do, as the API server answers
-//     it, and the policies that bound it. Rights that everybody has stand in everybody.golden only.
+//     it, and the policies that bound it. Rights that everybody has are in everybody.golden only.
 //
 // After a change of roles or policies, go test ./test/integration/rights -update writes the golden files again.
 package rights_test

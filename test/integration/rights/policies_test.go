@@ -49,7 +49,7 @@ func shippedPolicies(t *testing.T) []policy {
 	return all
 }
 
-// concerns reports whether the policy can refuse anything that somebody has a right to: it writes what the policy is
+// concerns reports whether the policy can refuse anything that a user has a right to: it writes what the policy is
 // about, and no condition of the policy leaves the user out.
 func (p policy) concerns(t *testing.T, r *rights) bool {
 	t.Helper()

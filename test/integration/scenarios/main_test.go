@@ -1,4 +1,4 @@
-// Package scenarios_test runs the stories of users from their YAML files on: somebody applies all documents of a story to
+// Package scenarios_test runs the stories of users from their YAML files on: a user applies all documents of a story to
 // a hub as a GitOps tool does, and the hub manager and real agents make of it what the story promises. The hub is a
 // managed cluster, too, and there are two more; cluster east hosts agents of others. Deployments and Jobs are run by
 // the controllers of Kubernetes. There is no kubelet: the pods are played, see suite.StartKubelet.

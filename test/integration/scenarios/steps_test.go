@@ -31,7 +31,7 @@ const gitOps = "gitops"
 // story is an add-on that is deployed from a file.
 type story struct {
 	*testing.T
-	// addOn is its name, for which ADDON stands in the file.
+	// addOn is its name, for which ADDON is in the file.
 	addOn string
 	// file is the name of the file in testdata.
 	file string

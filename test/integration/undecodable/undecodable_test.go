@@ -112,7 +112,7 @@ func TestTheAPIServerRefusesWhatGoCannotDecode(t *testing.T) {
 	assert.Empty(t, sentences(tryAll(t, ours, "ours")))
 }
 
-// attack is a request of somebody for an object that nobody could decode.
+// attack is a request of a user for an object that nobody could decode.
 type attack struct {
 	as  client.Client
 	try func(ctx context.Context, c client.Client) error

@@ -83,7 +83,7 @@ func roleRef(name string) rbacv1.RoleRef {
 	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
 }
 
-// meta is the metadata of the object of a test; its label shows whether somebody wrote it.
+// meta is the metadata of the object of a test; its label shows whether a user wrote it.
 func (e *rightsEnv) meta(namespace, label string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: e.cluster + "-target", Labels: map[string]string{"by": label}}
 }

@@ -238,7 +238,7 @@ func (e *env) untouched(addon *unstructured.Unstructured, deploy, hook *workv1.M
 }
 
 // TestAHookThatFails has a hook whose Job fails: it is not reported as complete, whatever a condition rule makes of its
-// end, and holds the add-on until somebody takes the finalizer. Then all goes, the Pods of the hook too.
+// end, and holds the add-on until a user takes the finalizer. Then all goes, the Pods of the hook too.
 func TestAHookThatFails(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

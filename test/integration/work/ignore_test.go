@@ -230,7 +230,7 @@ func TestBadIgnoreFieldsAreTold(t *testing.T) {
 	assert.NotEmpty(t, a.spoke.since(n))
 }
 
-// TestReplicasOfOthersUnderServerSideApply lets somebody scale a Deployment whose replicas are ignored, and one whose
+// TestReplicasOfOthersUnderServerSideApply lets a user scale a Deployment whose replicas are ignored, and one whose
 // manifest does not mention them.
 // Shows: work/scaled-object
 func TestReplicasOfOthersUnderServerSideApply(t *testing.T) {

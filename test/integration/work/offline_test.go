@@ -301,7 +301,7 @@ func TestCopiesThatAreNotTrusted(t *testing.T) {
 	}
 }
 
-// TestAnOlderCopyIsNotUsed puts the copy of an earlier generation back on the disk, as somebody might who can write
+// TestAnOlderCopyIsNotUsed puts the copy of an earlier generation back on the disk, as a user might who can write
 // there: the agent that starts without the hub leaves its work alone.
 // Shows: work/offline
 func TestAnOlderCopyIsNotUsed(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 type special struct {
 	group, version, plural, kind string
 	scope                        string
-	// content is the content of a manifest, changed that of a later one, edited what somebody makes of the former.
+	// content is the content of a manifest, changed that of a later one, edited what a user makes of the former.
 	content, changed, edited string
 }
 
@@ -154,7 +154,7 @@ func TestKindsThatTheReferenceTreatsByThemselves(t *testing.T) {
 }
 
 // TestOnlyTheMetadataOfSomeKindsIsKept changes manifests of a Namespace, a Pod and a ServiceAccount: their labels
-// follow, and nothing else, neither from the manifest nor against what the cluster or somebody put there.
+// follow, and nothing else, neither from the manifest nor against what the cluster or a user put there.
 // Shows: work/strategies
 func TestOnlyTheMetadataOfSomeKindsIsKept(t *testing.T) {
 	t.Parallel()

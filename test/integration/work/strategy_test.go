@@ -383,7 +383,7 @@ func TestAdoption(t *testing.T) {
 	e.eventually("it goes with the work", func() bool { return !e.get(&corev1.ConfigMap{}, e.cluster, "a") })
 }
 
-// TestScaledObjectUnderUpdate lets somebody scale a Deployment whose manifest does not mention replicas.
+// TestScaledObjectUnderUpdate lets a user scale a Deployment whose manifest does not mention replicas.
 // Shows: work/scaled-object
 func TestScaledObjectUnderUpdate(t *testing.T) {
 	t.Parallel()

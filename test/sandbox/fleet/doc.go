@@ -5,12 +5,12 @@
 // Hub manager and agents get a token of the ServiceAccount that manifests/ ships and nothing else, so a rule that is
 // missing there is missing here. Processes can be killed and started again at any moment.
 //
-// There is no kubelet. RunDeployment stands in for one: it starts the program of a Deployment as a process, with the
+// There is no kubelet. RunDeployment is in for one: it starts the program of a Deployment as a process, with the
 // arguments and environment of its container, the files of its Secret volumes and a token of its ServiceAccount.
 //
 // A fleet can sample what its programs use, see Options.Samples: resident memory, goroutines and open files of ours;
 // memory, open watches and stored bytes of the control planes. A program that is started again is another one. One that
 // is away, or does not answer in time, leaves out what it would have told.
 //
-// RunPods stands in for a kubelet where nobody needs the program to run: pods are ready at once.
+// RunPods is in for a kubelet where nobody needs the program to run: pods are ready at once.
 package fleet

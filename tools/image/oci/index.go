@@ -23,7 +23,7 @@ type Platform struct {
 	SBOMName string
 }
 
-// Index returns the index of an image with all its platforms. The SBOMs stand in it as artifacts whose subject is their
+// Index returns the index of an image with all its platforms. The SBOMs are in it as artifacts whose subject is their
 // image, for no platform: every tool that copies the index copies them, and no engine runs them.
 func Index(platforms []Platform, annotations map[string]string) (v1.ImageIndex, error) {
 	var images, documents []mutate.IndexAddendum

@@ -9,8 +9,8 @@ import (
 
 // Shows: security/expressions-take-little-memory
 //
-// Any author of a work, and whoever may change what a work applied, writes texts that the agent compares as quantities.
-// The exponent is small for a test: with 2147483640, the worker never ends and takes all memory.
+// Any author of a work, and a user who may change what a work applied, writes texts that the agent compares as
+// quantities. The exponent is small for a test: with 2147483640, the worker never ends and takes all memory.
 func TestATextThatLooksLikeAQuantityIsComparedAtOnce(t *testing.T) {
 	const most = 100 << 10
 	var before, after runtime.MemStats

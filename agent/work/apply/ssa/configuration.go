@@ -165,7 +165,7 @@ func outline(object map[string]any, mine *fieldpath.Set) map[string]any {
 	return rest
 }
 
-// Digest changes when somebody changes or takes over any field of a live object that the manifest repairs.
+// Digest changes when a user changes or takes over any field of a live object that the manifest repairs.
 func (c *Configuration) Digest(live *unstructured.Unstructured) manifest.Digest {
 	mine, _, applied := owned(live, c.Manager)
 	if !applied {

@@ -105,7 +105,7 @@ func locate(list []any, element fieldpath.PathElement, lenient bool) (any, int) 
 	return nil, -1
 }
 
-// common returns the part of a live value that the set has and that wanted sets. It changes when somebody changes or
+// common returns the part of a live value that the set has and that wanted sets. It changes when a user changes or
 // takes over any of that, and not otherwise.
 func common(live, wanted any, set *fieldpath.Set) any {
 	if set.Empty() {
@@ -278,7 +278,7 @@ func sole(live any, element fieldpath.PathElement, mine, others *fieldpath.Set, 
 		if len(part) == 0 {
 			return nil, false
 		}
-		// An element of a list is found by its key, whoever else has the fields of the key.
+		// An element of a list is found by its key, no matter who else has the fields of the key.
 		if element.Key != nil {
 			for _, field := range *element.Key {
 				part[field.Name] = live[field.Name]

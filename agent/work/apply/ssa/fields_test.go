@@ -93,7 +93,7 @@ func TestWhichItemAnElementNames(t *testing.T) {
 	}
 }
 
-// The part changes when somebody changes or takes over anything of it, and not otherwise.
+// The part changes when a user changes or takes over anything of it, and not otherwise.
 func TestCommon(t *testing.T) {
 	for name, c := range map[string]struct{ live, wanted, set, want string }{
 		"a whole value":                     {`x`, `y`, `{}`, `x`},
