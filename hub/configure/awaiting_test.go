@@ -35,8 +35,8 @@ type selected struct {
 	addOn *addonv1beta1.ManagedClusterAddOn
 }
 
-// newSelected returns an add-on that has the configuration of a placement; "" for none.
-func newSelected(t *testing.T, has string, listed []string, objects ...client.Object) *selected {
+// schemeOf returns the kinds that a configurer reads.
+func schemeOf(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, install := range []func(*runtime.Scheme) error{
@@ -44,6 +44,12 @@ func newSelected(t *testing.T, has string, listed []string, objects ...client.Ob
 	} {
 		require.NoError(t, install(scheme))
 	}
+	return scheme
+}
+
+// newSelected returns an add-on that has the configuration of a placement; "" for none.
+func newSelected(t *testing.T, has string, listed []string, objects ...client.Object) *selected {
+	t.Helper()
 	var placements []addonv1beta1.PlacementStrategy
 	for _, name := range listed {
 		placements = append(placements, fixture.Placement(name, fixture.DeploymentConfig(name)))
@@ -56,7 +62,7 @@ func newSelected(t *testing.T, has string, listed []string, objects ...client.Ob
 			Spec:       addonv1beta1.AddOnDeploymentConfigSpec{AgentInstallNamespace: name},
 		})
 	}
-	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	reader := fake.NewClientBuilder().WithScheme(schemeOf(t)).WithObjects(objects...).Build()
 	s := &selected{clock: clocktesting.NewFakePassiveClock(fixture.Noon())}
 	s.c = &Configurer{
 		AddOns: addonapi.Client{Client: reader}, Client: reader, Store: &addonconfig.Store{Client: reader, Home: "home"},

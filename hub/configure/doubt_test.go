@@ -36,8 +36,8 @@ func TestAKeptClusterTakesTheSlotOfARolloutForEver(t *testing.T) {
 	lowKey, highKey := types.NamespacedName{Namespace: "ns", Name: "low"}, types.NamespacedName{Namespace: "ns", Name: "high"}
 	both := placement("low", "c1", "c2", "c3")
 	decisions := []*fleet.Decisions{
-		fleet.NewDecisions(fleet.Seen{Key: lowKey, Placement: both.placement, Pages: []*clusterv1beta1.PlacementDecision{both.page}, Own: false}, now.Add(-time.Hour)),
-		fleet.NewDecisions(fleet.Seen{Key: highKey, Pages: nil, Own: false}, now.Add(-time.Hour)),
+		fleet.NewDecisions(fleet.Seen{Key: lowKey, Placement: both.placement, Pages: []*clusterv1beta1.PlacementDecision{both.page}}, now.Add(-time.Hour)),
+		fleet.NewDecisions(fleet.Seen{Key: highKey}, now.Add(-time.Hour)), // deleted for good, and still listed
 	}
 	addOns := []*addonv1beta1.ManagedClusterAddOn{
 		fixture.With(fixture.AddOn("c1", fixture.Has(high, "h")), fixture.IsTrue("Configured")),
@@ -86,10 +86,8 @@ func TestAnAddOnThatRunsWithoutConfigurationsKeepsThat(t *testing.T) {
 			addonv1beta1.ProgressingReasonCompleted, fixture.Noon()))
 	key := types.NamespacedName{Namespace: "ns", Name: "high"}
 	low, now := placement("low", "c1"), fixture.Noon()
-	lowDecided := fleet.NewDecisions(fleet.Seen{Key: types.NamespacedName{Namespace: "ns", Name: "low"}, Placement: low.placement, Pages: []*clusterv1beta1.PlacementDecision{low.page}, Own: false},
-		now)
-
-	highDecided := fleet.NewDecisions(fleet.Seen{Key: key, Pages: nil, Own: false}, now) // replaced by a GitOps tool at this moment
+	lowDecided := fleet.NewDecisions(fleet.Seen{Key: types.NamespacedName{Namespace: "ns", Name: "low"}, Placement: low.placement, Pages: []*clusterv1beta1.PlacementDecision{low.page}}, now)
+	highDecided := fleet.NewDecisions(fleet.Seen{Key: key}, now) // replaced by a GitOps tool at this moment
 	owner := fleet.OwnerOf("c1", []*fleet.Decisions{lowDecided, highDecided}, now)
 	require.Len(t, owner.Doubts, 1)
 	decided := decide(facts{

@@ -36,7 +36,7 @@ func pagesOfOthers(name string, at time.Time, before *fleet.Decisions, pages ...
 		}
 		all = append(all, page)
 	}
-	return fleet.NewDecisions(fleet.Seen{Key: key, Placement: p, Pages: all, Own: false, Before: before}, at)
+	return fleet.NewDecisions(fleet.Seen{Key: key, Placement: p, Pages: all, Before: before}, at)
 }
 
 // ADR 0020: a cluster that another scheduler moves from one page of a Placement to the next is in none for a moment. It

@@ -60,9 +60,7 @@ func TestWhoBrokeByAnOwnConfigurationStopsNoRolloutThatGivesItNothing(t *testing
 
 func (r *race) planOf(now time.Time, selected []string, addOns ...*addonv1beta1.ManagedClusterAddOn) {
 	all := placement("p", selected...)
-	decisions := fleet.NewDecisions(fleet.Seen{Key: types.NamespacedName{Namespace: "ns", Name: "p"}, Placement: all.placement, Pages: []*clusterv1beta1.PlacementDecision{all.page}, Own: false},
-		fixture.Noon().Add(-time.Hour))
-
+	decisions := fleet.NewDecisions(fleet.Seen{Key: types.NamespacedName{Namespace: "ns", Name: "p"}, Placement: all.placement, Pages: []*clusterv1beta1.PlacementDecision{all.page}}, fixture.Noon().Add(-time.Hour))
 	r.r.Rehearse(rollout.World{
 		Now: now, CMA: r.cma, Placements: []*fleet.Decisions{decisions}, AddOns: addOns, States: r.states,
 	})
@@ -125,13 +123,7 @@ func TestStatusesRest(t *testing.T) {
 					}
 					r.a.Spec.Configs = own
 					after := time.Duration(0)
-					pass := func(n int) {
-						for range n {
-							r.plan(fixture.Noon().Add(after))
-							r.each(fixture.Noon().Add(after), aWell)
-							after += 30 * time.Second
-						}
-					}
+					pass := func(n int) { r.passes(&after, n, aWell) }
 					pass(120)
 					wasA, wasB := r.a.Status, r.b.Status
 					pass(20)
@@ -202,13 +194,7 @@ func TestAnOwnConfigurationWithoutAHashInTurnsDatesNoProgress(t *testing.T) {
 			r.states[fixture.ConfigMap("c")] = addonconfig.State{Unread: "the hub manager does not read it"}
 			r.states[tmpl] = addonconfig.State{Hash: "new"}
 			after := time.Duration(0)
-			pass := func(n int) {
-				for range n {
-					r.plan(fixture.Noon().Add(after))
-					r.each(fixture.Noon().Add(after), false)
-					after += 30 * time.Second
-				}
-			}
+			pass := func(n int) { r.passes(&after, n, false) }
 			pass(2)
 			require.Equal(t, "new", r.hash(r.a, tmpl))
 			since := meta.FindStatusCondition(r.a.Status.Conditions, "Progressing").LastTransitionTime

@@ -6,22 +6,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
-	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
-	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/spokelet/spokelet/hub/addon"
-	"github.com/spokelet/spokelet/hub/fleet"
-	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
 	"github.com/spokelet/spokelet/internal/names"
@@ -46,6 +37,15 @@ func (r *race) each(now time.Time, well bool) {
 	r.b = c.Rehearse(r.cma, r.b, r.states, now, progress(true))
 }
 
+// passes lets passes go by from an instant after noon on, every half a minute.
+func (r *race) passes(after *time.Duration, n int, well bool) {
+	for range n {
+		r.plan(fixture.Noon().Add(*after))
+		r.each(fixture.Noon().Add(*after), well)
+		*after += 30 * time.Second
+	}
+}
+
 func (r *race) hash(addOn *addonv1beta1.ManagedClusterAddOn, config addonv1beta1.AddOnConfig) string {
 	return addonconfig.HashOf(config, addonconfig.AddOnReferences(addOn.Status.ConfigReferences))
 }
@@ -66,10 +66,7 @@ func TestAContentThatReplacesAnOwnOneIsNotDoneAtOnce(t *testing.T) {
 			r.states[tmpl] = addonconfig.State{Hash: "new"}
 			r.a.Spec.Configs = own
 			after := time.Duration(0)
-			for ; after < time.Hour; after += 30 * time.Second {
-				r.plan(fixture.Noon().Add(after))
-				r.each(fixture.Noon().Add(after), true)
-			}
+			r.passes(&after, 120, true)
 			require.Equal(t, "rolled", r.hash(r.b, rolled))
 			r.states[rolled] = addonconfig.State{Hash: "r2"}
 			r.a.Spec.Configs = nil
@@ -91,12 +88,6 @@ func TestAContentThatReplacesAnOwnOneIsNotDoneAtOnce(t *testing.T) {
 //
 // Shows: hub/rollout-unknown-hash
 func TestAnOwnConfigurationWithoutAHashBringsNoAddOnPastTheRollout(t *testing.T) {
-	scheme := runtime.NewScheme()
-	for _, install := range []func(*runtime.Scheme) error{
-		addonv1alpha1.Install, addonv1beta1.Install, appsv1.AddToScheme, clusterv1beta1.Install,
-	} {
-		require.NoError(t, install(scheme))
-	}
 	rolled, unread := fixture.DeploymentConfig("rolled"), fixture.ConfigMap("c")
 	for sentence, own := range map[string][]addonv1beta1.AddOnConfig{
 		"control: it names none": nil,
@@ -105,20 +96,11 @@ func TestAnOwnConfigurationWithoutAHashBringsNoAddOnPastTheRollout(t *testing.T)
 		t.Run(sentence, func(t *testing.T) {
 			cma := fixture.NewCMA(nil, fixture.ByStrategy(clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.Progressive},
 				fixture.Placement("low", rolled)))
-			objects := placement("low", "c1").objects()
-			objects = append(objects, addonapi.ClusterManagementAddOnToAlpha(cma), &addonv1beta1.AddOnDeploymentConfig{
+			c, _, clock := configuring(t, cma, &addonv1beta1.AddOnDeploymentConfig{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "rolled", UID: "rolled"},
+			}, func(metav1.Object, []addonv1beta1.ConfigReference) Admission {
+				return Admission{Reason: "waits until 1 of 3000 clusters is done"}
 			})
-			hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
-			clock := clocktesting.NewFakePassiveClock(fixture.Noon())
-			c := &Configurer{
-				AddOns: addonapi.Client{Client: hub}, Client: hub, Store: &addonconfig.Store{Client: hub, Home: "home"},
-				Placements: &fleet.Placements{Client: hub, Clock: clock},
-				awaiting:   &awaiting{addOns: map[types.NamespacedName]doubts{}},
-				Admission: func(metav1.Object, []addonv1beta1.ConfigReference) Admission {
-					return Admission{Reason: "waits until 1 of 3000 clusters is done"}
-				},
-			}
 			addOn := fixture.AddOn("c1")
 			addOn.Status = addonv1beta1.ManagedClusterAddOnStatus{}
 			addOn.Spec.Configs = own
@@ -148,9 +130,7 @@ func TestAnOwnConfigurationThatIsTakenBackIsNoneOfTheCluster(t *testing.T) {
 	after := time.Duration(0)
 	pass := func(n int) {
 		for range n {
-			r.plan(fixture.Noon().Add(after))
-			r.each(fixture.Noon().Add(after), r.hash(r.a, tmpl) != "bad")
-			after += 30 * time.Second
+			r.passes(&after, 1, r.hash(r.a, tmpl) != "bad")
 		}
 	}
 	pass(120)
@@ -179,10 +159,7 @@ func TestAContentThatReplacesAnOwnOneHasItsDeadline(t *testing.T) {
 	r.states[tmpl] = addonconfig.State{Hash: "new"}
 	r.a.Spec.Configs = []addonv1beta1.AddOnConfig{x}
 	after := time.Duration(0)
-	for ; after < time.Hour; after += 30 * time.Second {
-		r.plan(fixture.Noon().Add(after))
-		r.each(fixture.Noon().Add(after), false)
-	}
+	r.passes(&after, 120, false)
 	require.Equal(t, "rolled", r.hash(r.b, rolled))
 	r.states[rolled] = addonconfig.State{Hash: "r2"}
 	r.a.Spec.Configs = nil

@@ -193,9 +193,7 @@ func newRace(rolled ...addonv1beta1.AddOnConfig) *race {
 
 func (r *race) plan(now time.Time) {
 	both := placement("p", "a", "b")
-	decisions := fleet.NewDecisions(fleet.Seen{Key: types.NamespacedName{Namespace: "ns", Name: "p"}, Placement: both.placement, Pages: []*clusterv1beta1.PlacementDecision{both.page}, Own: false},
-		fixture.Noon().Add(-time.Hour))
-
+	decisions := fleet.NewDecisions(fleet.Seen{Key: types.NamespacedName{Namespace: "ns", Name: "p"}, Placement: both.placement, Pages: []*clusterv1beta1.PlacementDecision{both.page}}, fixture.Noon().Add(-time.Hour))
 	r.r.Rehearse(rollout.World{
 		Now: now, CMA: r.cma, Placements: []*fleet.Decisions{decisions}, AddOns: []*addonv1beta1.ManagedClusterAddOn{r.a, r.b}, States: r.states,
 	})

@@ -5,15 +5,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
-	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
-	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/spokelet/spokelet/hub/addon"
@@ -23,18 +20,28 @@ import (
 	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
 )
 
+// configuring returns a configurer of a hub with Placement low, which selects cluster c1, and a configuration.
+func configuring(
+	t *testing.T, cma *addonv1beta1.ClusterManagementAddOn, config client.Object,
+	admission func(metav1.Object, []addonv1beta1.ConfigReference) Admission,
+) (*Configurer, client.Client, *clocktesting.FakePassiveClock) {
+	t.Helper()
+	objects := append(placement("low", "c1").objects(), addonapi.ClusterManagementAddOnToAlpha(cma), config)
+	hub := fake.NewClientBuilder().WithScheme(schemeOf(t)).WithObjects(objects...).Build()
+	clock := clocktesting.NewFakePassiveClock(fixture.Noon())
+	return &Configurer{
+		AddOns: addonapi.Client{Client: hub}, Client: hub, Store: &addonconfig.Store{Client: hub, Home: "home"},
+		Placements: &fleet.Placements{Client: hub, Clock: clock},
+		awaiting:   &awaiting{addOns: map[types.NamespacedName]doubts{}}, Admission: admission,
+	}, hub, clock
+}
+
 // A rollout (Progressive) is under way to the next content of an AddOnDeploymentConfig, and cluster c1 is not its turn.
 // A ConfigMap, which the hub manager does not read and of which nobody has reported a hash yet, is named as well: by the
 // placement, for all clusters, or by the add-on of one.
 //
 // Shows: hub/rollout-unknown-hash
 func TestAnUnknownHashDoesNotBringTheRestOfTheTargetPastTheRollout(t *testing.T) {
-	scheme := runtime.NewScheme()
-	for _, install := range []func(*runtime.Scheme) error{
-		addonv1alpha1.Install, addonv1beta1.Install, appsv1.AddToScheme, clusterv1beta1.Install,
-	} {
-		require.NoError(t, install(scheme))
-	}
 	rolled, unread := fixture.DeploymentConfig("rolled"), fixture.ConfigMap("c")
 	for sentence, tc := range map[string]struct {
 		byPlacement, own []addonv1beta1.AddOnConfig
@@ -56,20 +63,11 @@ func TestAnUnknownHashDoesNotBringTheRestOfTheTargetPastTheRollout(t *testing.T)
 					Spec:       addonv1beta1.AddOnDeploymentConfigSpec{AgentInstallNamespace: text},
 				}
 			}
-			objects := placement("low", "c1").objects()
-			objects = append(objects, addonapi.ClusterManagementAddOnToAlpha(cma), of("old"))
-			hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
-			clock := clocktesting.NewFakePassiveClock(fixture.Noon())
 			admitted := 0
-			c := &Configurer{
-				AddOns: addonapi.Client{Client: hub}, Client: hub, Store: &addonconfig.Store{Client: hub, Home: "home"},
-				Placements: &fleet.Placements{Client: hub, Clock: clock},
-				awaiting:   &awaiting{addOns: map[types.NamespacedName]doubts{}},
-				Admission: func(metav1.Object, []addonv1beta1.ConfigReference) Admission {
-					admitted++
-					return Admission{Granted: tc.granted, Reason: "waits until 1 of 3000 clusters is done"}
-				},
-			}
+			c, hub, clock := configuring(t, cma, of("old"), func(metav1.Object, []addonv1beta1.ConfigReference) Admission {
+				admitted++
+				return Admission{Granted: tc.granted, Reason: "waits until 1 of 3000 clusters is done"}
+			})
 			states, err := c.Store.States(t.Context(), rolled)
 			require.NoError(t, err)
 			old := states[rolled].Hash

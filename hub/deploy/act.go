@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -111,25 +112,38 @@ func dropsGuards(f facts, p plan) bool {
 // takesObjects reports whether a plan deletes a work, or leaves the works of a cluster without an object that they
 // have. One that goes from one work of a cluster to another stays there.
 func takesObjects(p plan) bool {
-	had, stays := map[placed]bool{}, map[placed]bool{}
+	goes, stays := map[placed]bool{}, map[placed]bool{}
 	for _, s := range p.works {
 		switch s.Verb {
 		case reconcile.Delete:
 			return true
-		case reconcile.Patch:
-			placedIn(s.Before, had)
-			placedIn(s.After, stays)
-		case reconcile.Create:
+		case reconcile.Patch, reconcile.Create:
 			placedIn(s.After, stays)
 		default:
 		}
+		maps.Copy(goes, taken(s))
 	}
-	for o := range had {
+	for o := range goes {
 		if !stays[o] {
 			return true
 		}
 	}
 	return false
+}
+
+// taken returns the objects that a step takes from its work.
+func taken(s workStep) map[placed]bool {
+	goes, stays := map[placed]bool{}, map[placed]bool{}
+	switch s.Verb {
+	case reconcile.Delete:
+		placedIn(s.Before, goes)
+	case reconcile.Patch:
+		placedIn(s.Before, goes)
+		placedIn(s.After, stays)
+		maps.DeleteFunc(goes, func(o placed, _ bool) bool { return stays[o] })
+	default:
+	}
+	return goes
 }
 
 // placed is an object on the cluster to which a work brings it.

@@ -102,29 +102,20 @@ func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (doubt, error) 
 // confirmWorks asks the API server whether works are as the cache has them from which a plan takes no object that it
 // takes from others, because they have it: one may have given it away since, and the object would be in none.
 func (r *Reconciler) confirmWorks(ctx context.Context, have []*workv1.ManifestWork, steps []workStep) (doubt, error) {
-	taken := map[placed][]*workv1.ManifestWork{}
+	givers := map[placed][]*workv1.ManifestWork{}
 	for _, s := range steps {
-		if s.Verb != reconcile.Delete && s.Verb != reconcile.Patch {
-			continue
+		for o := range taken(s) {
+			givers[o] = append(givers[o], s.Before)
 		}
-		before, after := map[placed]bool{}, map[placed]bool{}
-		placedIn(s.Before, before)
-		if s.Verb == reconcile.Patch {
-			placedIn(s.After, after)
-		}
-		for o := range before {
-			if !after[o] {
-				taken[o] = append(taken[o], s.Before)
-			}
-		}
+	}
+	if len(givers) == 0 {
+		return doubt{}, nil
 	}
 	for _, work := range have {
 		has := map[placed]bool{}
-		if len(taken) > 0 {
-			placedIn(work, has)
-		}
+		placedIn(work, has)
 		for o := range has {
-			if from := taken[o]; len(from) == 0 || slices.Contains(from, work) {
+			if from := givers[o]; len(from) == 0 || slices.Contains(from, work) {
 				continue
 			}
 			live, err := reconcile.Get(ctx, r.Live, client.ObjectKeyFromObject(work), &metav1.PartialObjectMetadata{

@@ -24,29 +24,7 @@ import (
 //
 // Shows: hub/moving-objects
 func TestAWorkWithoutRoomIsReducedWhileAHookRuns(t *testing.T) {
-	f, _ := simulate(t, factsOf(configMap("a", 10), configMap("b", 10), configMap("c", 10), configMap("d", 10)))
-	f.works[0].Generation = 1
-	f.rendering.Objects = []*unstructured.Unstructured{
-		configMap("a", 400_000), configMap("b", 400_000), configMap("c", 300_000), configMap("d", 10),
-	}
-	f, _ = simulate(t, applied(f))
-	for i, work := range f.works[1:] {
-		f.works[1+i] = work.DeepCopy()
-		refusedBut(f.works[1+i], "a", "d")
-	}
-	f, _ = simulate(t, f)
-	hub := cacheOrHub(t, interceptor.Funcs{})
-	for i, work := range f.works {
-		work = work.DeepCopy()
-		if work.Name != "addon-a-deploy-0" {
-			refusedBut(work, "a", "d")
-		}
-		work.ResourceVersion = ""
-		require.NoError(t, hub.Create(t.Context(), work))
-		_, err := works.Trim(&intern.Table{})(work)
-		require.NoError(t, err)
-		f.works[i] = work
-	}
+	f, hub := fullWork(t)
 	f.rendering.Objects = append(f.rendering.Objects, hookJob())
 	at := metav1.NewTime(time.Unix(940, 0))
 	f.addOn.DeletionTimestamp, f.addOn.Finalizers = &at, []string{finalizerHook}

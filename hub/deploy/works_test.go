@@ -303,6 +303,36 @@ func settled(t *testing.T, f facts) facts {
 	return f
 }
 
+// fullWork returns the facts of an add-on whose first work has no room for the new versions of its objects, and gives
+// them to others, of which the cluster refuses b and c, with the hub that has the works. The cache has their digests.
+func fullWork(t *testing.T) (f facts, hub client.WithWatch) {
+	t.Helper()
+	f, _ = simulate(t, factsOf(configMap("a", 10), configMap("b", 10), configMap("c", 10), configMap("d", 10)))
+	f.works[0].Generation = 1
+	f.rendering.Objects = []*unstructured.Unstructured{
+		configMap("a", 400_000), configMap("b", 400_000), configMap("c", 300_000), configMap("d", 10),
+	}
+	f, _ = simulate(t, applied(f))
+	for i, work := range f.works[1:] {
+		f.works[1+i] = work.DeepCopy()
+		refusedBut(f.works[1+i], "a", "d")
+	}
+	f, _ = simulate(t, f)
+	hub = cacheOrHub(t, interceptor.Funcs{})
+	for i, work := range f.works {
+		work = work.DeepCopy()
+		if work.Name != "addon-a-deploy-0" {
+			refusedBut(work, "a", "d")
+		}
+		work.ResourceVersion = ""
+		require.NoError(t, hub.Create(t.Context(), work))
+		_, err := works.Trim(&intern.Table{})(work)
+		require.NoError(t, err)
+		f.works[i] = work
+	}
+	return f, hub
+}
+
 // The cluster refuses two objects that their work passes on, and beside which it has no room for the new versions. What
 // other works have applied, this work gives up, and it keeps the others as they are.
 //
@@ -310,29 +340,7 @@ func settled(t *testing.T, f facts) facts {
 func TestAWorkWithoutRoomKeepsTheManifestsOfRefusedObjects(t *testing.T) {
 	for sentence, moved := range map[string]bool{"the cache is up to date": false, "the work changed meanwhile": true} {
 		t.Run(sentence, func(t *testing.T) {
-			f, _ := simulate(t, factsOf(configMap("a", 10), configMap("b", 10), configMap("c", 10), configMap("d", 10)))
-			f.works[0].Generation = 1
-			f.rendering.Objects = []*unstructured.Unstructured{
-				configMap("a", 400_000), configMap("b", 400_000), configMap("c", 300_000), configMap("d", 10),
-			}
-			f, _ = simulate(t, applied(f))
-			for i, work := range f.works[1:] {
-				f.works[1+i] = work.DeepCopy()
-				refusedBut(f.works[1+i], "a", "d")
-			}
-			f, _ = simulate(t, f)
-			hub := cacheOrHub(t, interceptor.Funcs{})
-			for i, work := range f.works {
-				work = work.DeepCopy()
-				if work.Name != "addon-a-deploy-0" {
-					refusedBut(work, "a", "d")
-				}
-				work.ResourceVersion = ""
-				require.NoError(t, hub.Create(t.Context(), work))
-				_, err := works.Trim(&intern.Table{})(work)
-				require.NoError(t, err)
-				f.works[i] = work
-			}
+			f, hub := fullWork(t)
 			planned, err := planWorks(f)
 			require.NoError(t, err)
 			t.Log(layout(f.works), planned.waits)

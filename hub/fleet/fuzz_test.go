@@ -77,7 +77,7 @@ func checkBetweenWrites(
 			selected.Insert(decision.ClusterName)
 		}
 	}
-	d := NewDecisions(Seen{Key: types.NamespacedName{Namespace: "ns", Name: "p"}, Placement: placement, Pages: pages, Own: false}, noon())
+	d := NewDecisions(Seen{Key: types.NamespacedName{Namespace: "ns", Name: "p"}, Placement: placement, Pages: pages}, noon())
 	for _, name := range stay {
 		assert.Equal(t, selected.Has(name), d.Selects(name))
 		if selected.Has(name) {

@@ -19,8 +19,8 @@ func TestWhichPlacementAClusterBelongsTo(t *testing.T) {
 	a, b := decided([]string{"a"}).known(), decided([]string{"b"}).known()
 	unfinished := decided([]string{"b"}).but(func(s *scene) { s.placement.Status.NumberOfSelectedClusters++ }).known()
 	edited := decided([]string{"b"}).but(ours, func(s *scene) { s.placement.Generation++ }).known()
-	missing := NewDecisions(Seen{Key: a.Key, Pages: nil, Own: false}, noon())
-	missingLong := NewDecisions(Seen{Key: a.Key, Pages: nil, Own: false}, noon().Add(-FailoverPeriod))
+	missing := NewDecisions(Seen{Key: a.Key}, noon())
+	missingLong := NewDecisions(Seen{Key: a.Key}, noon().Add(-FailoverPeriod))
 	type list = []*Decisions
 	for sentence, tc := range map[string]struct {
 		placements list

@@ -103,7 +103,7 @@ func TestClustersThatAnotherControllerDropsAreLeaving(t *testing.T) {
 		for _, page := range s.pages {
 			page.ResourceVersion = at.String()
 		}
-		return NewDecisions(Seen{Key: s.known().Key, Placement: s.placement, Pages: s.pages, Own: false, Before: d}, at)
+		return NewDecisions(Seen{Key: s.known().Key, Placement: s.placement, Pages: s.pages, Before: d}, at)
 	}
 	whole := pages(nil, noon().Add(-time.Hour), []string{"a", "b"}, []string{"c"})
 	torn := pages(whole, noon(), []string{"0", "a"}, []string{"c"})
@@ -122,7 +122,7 @@ func TestClustersThatAnotherControllerDropsAreLeaving(t *testing.T) {
 	leaving, _ = pages(again, late, []string{"0"}, []string{"b"}).Leaving(late)
 	assert.Equal(t, map[string]Group{"a": whole.Groups["a"]}, leaving, "c is gone for good")
 
-	gone := NewDecisions(Seen{Key: whole.Key, Pages: nil, Own: false, Before: whole}, noon())
+	gone := NewDecisions(Seen{Key: whole.Key, Before: whole}, noon())
 	leaving, _ = gone.Leaving(noon())
 	assert.Empty(t, leaving, "nothing comes back of what a Placement selected that is deleted")
 	leaving, _ = pages(gone, noon().Add(time.Second), []string{"a", "b"}).Leaving(noon().Add(time.Second))

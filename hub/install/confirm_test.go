@@ -301,28 +301,14 @@ func TestAnAddOnThatAPersonTookOverStays(t *testing.T) {
 // after; the decision was made while it was away. Another controller schedules, and is down.
 func TestAClusterThatWasAwayWhileNobodyWatched(t *testing.T) {
 	h := newPagesHub(t, false, 0, func(*clusterv1beta1.Placement) {})
-	var was clusterv1.ManagedCluster
-	require.NoError(t, h.Get(t.Context(), types.NamespacedName{Name: "c1"}, &was))
-	h.r.ofCluster().CreateFunc(t.Context(), event.CreateEvent{Object: was.DeepCopy()}, h.q)
-	h.passes(time.Second)
-	// The scheduler drops c1, which is away; this process has not seen that.
-	older := h.page("p-decision-1")
-	newer := older.DeepCopy()
-	newer.Status.Decisions = nil
-	newer.ManagedFields = []metav1.ManagedFieldsEntry{{Time: &metav1.Time{Time: h.clock.Now()}}}
-	require.NoError(t, h.Update(t.Context(), newer))
-	var p clusterv1beta1.Placement
-	require.NoError(t, h.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "p"}, &p))
-	p.Status.NumberOfSelectedClusters = 1
-	require.NoError(t, h.Update(t.Context(), &p))
-	h.r.ofDecision().UpdateFunc(t.Context(), event.UpdateEvent{ObjectOld: older, ObjectNew: newer}, h.q)
+	was := droppedByOthers(t, h) // It is away; this process has not seen that.
 	h.passes(time.Minute)
 	require.Empty(t, h.removed, "five minutes must pass")
 	is := was.DeepCopy()
 	is.Status.Conditions[0].LastTransitionTime = metav1.NewTime(h.clock.Now())
 	is.ManagedFields = []metav1.ManagedFieldsEntry{{Time: &metav1.Time{Time: h.clock.Now()}}}
 	require.NoError(t, h.Update(t.Context(), is))
-	h.r.ofCluster().UpdateFunc(t.Context(), event.UpdateEvent{ObjectOld: &was, ObjectNew: is}, h.q)
+	h.r.ofCluster().UpdateFunc(t.Context(), event.UpdateEvent{ObjectOld: was, ObjectNew: is}, h.q)
 	h.passes(time.Hour)
 	assert.Empty(t, h.removed, "no placement was decided since it is available again")
 }

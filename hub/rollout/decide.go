@@ -253,7 +253,8 @@ func (f facts) placement(
 			of.set(cluster, Fingerprint(target.Rolled()))
 		}
 		state, since, due := f.state(m, target, of.target(cluster), soak)
-		held := cmp.Or(f.keeps(index, m), heldBy(target, state == planner.Pending && !target.Admitted(m.addOn())))
+		awaitsTurn := state == planner.Pending && len(target.Waiting) > 0 && !target.Admitted(m.addOn())
+		held := cmp.Or(f.keeps(index, m), heldBy(target, awaitsTurn))
 		if leaves {
 			held = "keeps what it has while the decisions of placement " + selection.Key.String() + " change"
 		} else {

@@ -130,7 +130,7 @@ func decidedIn(
 		}
 		all = append(all, page)
 	}
-	return fleet.NewDecisions(fleet.Seen{Key: types.NamespacedName{Namespace: "ns", Name: placementName}, Placement: placement, Pages: all, Own: false, Before: before}, at)
+	return fleet.NewDecisions(fleet.Seen{Key: types.NamespacedName{Namespace: "ns", Name: placementName}, Placement: placement, Pages: all, Before: before}, at)
 }
 
 // GitOps deletes a Placement of another scheduler and creates it again three seconds later (kubectl replace --force). The

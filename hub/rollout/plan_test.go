@@ -631,7 +631,7 @@ func selects(clusters ...string) *fleet.Decisions {
 
 // missing is a Placement that does not exist.
 func missing() *fleet.Decisions {
-	return fleet.NewDecisions(fleet.Seen{Key: types.NamespacedName{Namespace: "ns", Name: "gone"}, Pages: nil, Own: true}, fixture.Noon())
+	return fleet.NewDecisions(fleet.Seen{Key: types.NamespacedName{Namespace: "ns", Name: "gone"}, Own: true}, fixture.Noon())
 }
 
 // Shows: hub/rollout-incomplete
@@ -673,9 +673,7 @@ func TestNoClusterIsAdmittedWhileDecisionsAreNotComplete(t *testing.T) {
 		}
 	})
 	t.Run("one that is gone for good holds nobody up", func(t *testing.T) {
-		gone := fleet.NewDecisions(fleet.Seen{Key: types.NamespacedName{Namespace: "ns", Name: "gone"}, Pages: nil, Own: true},
-			fixture.Noon().Add(-fleet.FailoverPeriod))
-
+		gone := fleet.NewDecisions(fleet.Seen{Key: types.NamespacedName{Namespace: "ns", Name: "gone"}, Own: true}, fixture.Noon().Add(-fleet.FailoverPeriod))
 		assert.True(t, plan(nil, selects("a"), gone).admissions["a"].granted)
 		assert.False(t, plan(nil, selects("a"), missing()).wake.IsZero(), "until then it is looked at again")
 	})

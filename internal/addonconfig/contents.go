@@ -3,7 +3,6 @@ package addonconfig
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"maps"
 	"slices"
 	"strings"
 
@@ -74,21 +73,14 @@ func ReadContents(message string) Contents {
 }
 
 // HasOwn reports whether the spec of the add-on itself names a configuration.
-func (t Target) HasOwn() bool {
-	return slices.ContainsFunc(t.Desired, func(d DesiredConfig) bool { return d.Level == FromAddOn })
-}
+func (t Target) HasOwn() bool { return len(ownKinds(t.Desired)) > 0 }
 
 // own ends the content of a kind that the spec of the add-on itself names.
 const own = "+"
 
 // Contents returns the contents of references, which are those of the target or those that the add-on has.
 func (t Target) Contents(references []addonv1beta1.ConfigReference) Contents {
-	kinds := map[addonv1beta1.ConfigGroupResource]bool{}
-	for _, desired := range t.Desired {
-		if desired.Level == FromAddOn {
-			kinds[desired.ConfigGroupResource] = true
-		}
-	}
+	kinds := ownKinds(t.Desired)
 	rolled := slices.Clone(t.beneath)
 	for _, reference := range references {
 		if !kinds[reference.ConfigGroupResource] {
@@ -109,13 +101,19 @@ func (t Target) Gives(contents Contents) bool { return t.Same(contents, t.Refere
 // kind does not count that the spec of the add-on itself names, and named then: what the rollout gives in its place
 // does not reach the cluster. Unknown contents are never the same.
 func (t Target) Same(contents Contents, references []addonv1beta1.ConfigReference) bool {
+	if contents == nil { // as of nearly all add-ons
+		return false
+	}
 	has := t.Contents(references)
-	for _, kind := range slices.Concat(slices.Collect(maps.Keys(contents)), slices.Collect(maps.Keys(has))) {
+	for kind := range contents {
+		has[kind] += "" // A kind that is there no more is compared, too.
+	}
+	for kind, content := range has {
 		then, ownThen := strings.CutSuffix(contents[kind], own)
-		now, ownNow := strings.CutSuffix(has[kind], own)
+		now, ownNow := strings.CutSuffix(content, own)
 		if then != now && (!ownThen || !ownNow) {
 			return false
 		}
 	}
-	return contents != nil
+	return true
 }

@@ -81,6 +81,20 @@ func DesiredConfigs(
 	return all
 }
 
+// ownKinds returns the kinds that the spec of the add-on itself names; nil for none.
+func ownKinds(desired []DesiredConfig) map[addonv1beta1.ConfigGroupResource]bool {
+	var own map[addonv1beta1.ConfigGroupResource]bool
+	for _, d := range desired {
+		if d.Level == FromAddOn {
+			if own == nil {
+				own = map[addonv1beta1.ConfigGroupResource]bool{}
+			}
+			own[d.ConfigGroupResource] = true
+		}
+	}
+	return own
+}
+
 // choose adds the configs of one level: the first of a resource replaces those of lower levels; duplicates count once.
 func choose(
 	chosen map[addonv1beta1.ConfigGroupResource][]DesiredConfig, from DesiredConfig, configs []addonv1beta1.AddOnConfig,

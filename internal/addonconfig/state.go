@@ -91,16 +91,11 @@ func NewTarget(in Inputs) Target {
 
 // beneath returns the references that the rollout would give of the kinds that the spec of the add-on itself names.
 func (in Inputs) beneath(chosen []DesiredConfig) []addonv1beta1.ConfigReference {
-	own := map[addonv1beta1.ConfigGroupResource]bool{}
-	for _, desired := range chosen {
-		if desired.Level == FromAddOn {
-			own[desired.ConfigGroupResource] = true
-		}
-	}
-	var beneath []addonv1beta1.ConfigReference
-	if len(own) == 0 { // as nearly all
+	own := ownKinds(chosen)
+	if len(own) == 0 { // as of nearly all add-ons
 		return nil
 	}
+	var beneath []addonv1beta1.ConfigReference
 	for _, desired := range DesiredConfigs(in.CMA, in.Placement, nil) {
 		if own[desired.ConfigGroupResource] {
 			beneath = append(beneath, in.reference(desired, in.States[desired.AddOnConfig], in.hash(desired)))
@@ -166,10 +161,7 @@ func (t Target) Rolled() []addonv1beta1.ConfigReference {
 // controls, and no others.
 func (t Target) Admitted(addOn *addonv1beta1.ManagedClusterAddOn) bool {
 	have := make([]addonv1beta1.ConfigReference, 0, len(addOn.Status.ConfigReferences))
-	own := map[addonv1beta1.ConfigGroupResource]bool{}
-	for _, desired := range t.Desired {
-		own[desired.ConfigGroupResource] = own[desired.ConfigGroupResource] || desired.Level == FromAddOn
-	}
+	own := ownKinds(t.Desired)
 	for _, reference := range addOn.Status.ConfigReferences {
 		if !own[reference.ConfigGroupResource] {
 			have = append(have, reference)

@@ -78,7 +78,7 @@ func (r *Result) hold(members []member, why func(*member) string) {
 				r.New = append(r.New, m.Name)
 			}
 		}
-		if m.phase == timedOut || m.phase == gone {
+		if m.phase.late() {
 			r.TimedOut = append(r.TimedOut, m.Name)
 		}
 	}
@@ -105,7 +105,10 @@ const (
 func (p phase) absent() bool { return p == awaited || p == overdue || p == gone }
 
 // failure reports whether a cluster of this phase counts against what its wave tolerates.
-func (p phase) failure() bool { return p == failing || p == failed || p == timedOut || p == gone }
+func (p phase) failure() bool { return p == failing || p == failed || p.late() }
+
+// late reports whether a cluster of this phase is on its way for longer than the progressDeadline.
+func (p phase) late() bool { return p == timedOut || p == gone }
 
 // keepsSlot reports whether a cluster of this phase counts against what may move at a time.
 func (p phase) keepsSlot() bool { return p == flying || p == failing || p == soaking }

@@ -167,7 +167,7 @@ func (r *Result) count(p Placement, members []member) {
 			continue
 		}
 		c.Configured++
-		if m.phase == timedOut || m.phase == gone {
+		if m.phase.late() {
 			c.TimedOut++
 		}
 		switch {
