@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -14,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/spokelet/spokelet/agent/hubconn"
+	"github.com/spokelet/spokelet/internal/kept"
 )
 
 // detail is the verbosity of an entry whose cause has an entry of its own.
@@ -71,8 +71,7 @@ type watchErrors struct {
 	logger logr.Logger
 	clock  clock.PassiveClock
 
-	mu   sync.Mutex
-	last map[string]watchError
+	last kept.Map[string, watchError]
 }
 
 // watchError is the last entry about the watch of a kind.
@@ -82,7 +81,7 @@ type watchError struct {
 }
 
 func newWatchErrors(logger logr.Logger, c clock.PassiveClock) *watchErrors {
-	return &watchErrors{logger: logger, clock: c, last: map[string]watchError{}}
+	return &watchErrors{logger: logger, clock: c}
 }
 
 // watchErrorAgain is the pause between two entries for a cause that lasts.
@@ -106,12 +105,12 @@ func ended(err error) bool {
 
 // isNew reports whether the cause has to be logged for a kind.
 func (w *watchErrors) isNew(kind, cause string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	now := w.clock.Now()
-	if before, ok := w.last[kind]; ok && before.cause == cause && now.Sub(before.at) < watchErrorAgain {
-		return false
-	}
-	w.last[kind] = watchError{cause: cause, at: now}
-	return true
+	now, isNew := w.clock.Now(), false
+	w.last.Change(kind, func(before watchError) (watchError, bool) {
+		if isNew = before.cause != cause || now.Sub(before.at) >= watchErrorAgain; isNew {
+			before = watchError{cause: cause, at: now}
+		}
+		return before, true
+	})
+	return isNew
 }

@@ -43,7 +43,7 @@ type played struct {
 	serving, tried            atomic.Int64
 }
 
-// discovery is what an API server says of the kinds that it serves, lists the kinds of their lists.
+// discovery holds what an API server says of the kinds that it serves, lists the kinds of their lists.
 var (
 	discovery = map[string]string{
 		"/api": `{"kind":"APIVersions","versions":["v1"]}`,

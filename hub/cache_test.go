@@ -32,7 +32,7 @@ import (
 	tokens "github.com/spokelet/spokelet/internal/token"
 )
 
-// managedBy is what a server writes into managedFields of an object.
+// managedBy returns what a server writes into managedFields of an object.
 func managedBy(managers ...string) []metav1.ManagedFieldsEntry {
 	var all []metav1.ManagedFieldsEntry
 	for _, manager := range managers {

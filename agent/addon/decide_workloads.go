@@ -23,12 +23,6 @@ const (
 	startTimeout = time.Minute
 )
 
-// workloadTarget is a Deployment or DaemonSet in a ManifestWork of an add-on.
-type workloadTarget struct{ kind, namespace, name string }
-
-// String names the workload for people.
-func (t workloadTarget) String() string { return t.kind + " " + t.namespace + "/" + t.name }
-
 // seenWorkload is the observed state of a workload; its selector is nil if it was not found.
 type seenWorkload struct {
 	selector *metav1.LabelSelector

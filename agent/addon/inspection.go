@@ -3,7 +3,6 @@ package addon
 import (
 	"context"
 	"reflect"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,63 +19,15 @@ const (
 	maxListed = 100
 )
 
-// inspections keeps the last inspection of each unhealthy add-on, so that events do not cause more inspections than the
-// pauses allow. It is a cache: without it there is one more inspection.
-type inspections struct {
-	mu   sync.Mutex
-	last map[string]inspection
-}
-
-// inspection is one inspection of an add-on.
-type inspection struct {
-	place    place
-	snapshot snapshot
-	// pause is the time from at to the next inspection.
-	at    time.Time
-	pause time.Duration
-	// turn is the time of the next inspection if it is due and waits for others; zero otherwise.
-	turn time.Time
-}
-
-// due is the time of the next inspection.
-func (i inspection) due() time.Time {
-	if !i.turn.IsZero() {
-		return i.turn
-	}
-	return i.at.Add(i.pause)
-}
-
-func (i *inspections) get(addon string) (inspection, bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	last, ok := i.last[addon]
-	return last, ok
-}
-
-func (i *inspections) put(addon string, last inspection) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.last == nil {
-		i.last = map[string]inspection{}
-	}
-	i.last[addon] = last
-}
-
-func (i *inspections) forget(addon string) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	delete(i.last, addon)
-}
-
 // observeSnapshot reads the namespace of an unhealthy add-on from time to time. Nothing is read, watched or cached for
 // a healthy one, and objects that the agent may not read are left out.
 func (r *Reconciler) observeSnapshot(ctx context.Context, f *facts) {
 	if !inspectionNeeded(*f) {
-		r.inspections.forget(f.name)
+		r.inspections.Forget(f.name)
 		return
 	}
 	at := placeOf(*f)
-	last, ok := r.inspections.get(f.name)
+	last, ok := r.inspections.Get(f.name)
 	switch {
 	case !ok || last.place != at:
 		last = inspection{place: at, at: f.now}
@@ -90,7 +41,7 @@ func (r *Reconciler) observeSnapshot(ctx context.Context, f *facts) {
 	if !ok {
 		last = r.inspect(ctx, f.name, last, f.now)
 	}
-	r.inspections.put(f.name, last)
+	r.inspections.Put(f.name, last)
 	f.snapshot, f.nextInspection = last.snapshot, last.due()
 }
 

@@ -1,7 +1,6 @@
 package addon
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -17,6 +16,8 @@ import (
 
 // Reconciler gives the add-ons of a cluster their credentials and reports their health to the hub.
 type Reconciler struct {
+	memory
+
 	// Hub is the hub, with the cluster's own credential. Its cache must hold the ManagedClusterAddOns in the namespace
 	// of this cluster, and its ManagedCluster.
 	Hub cluster.Cluster
@@ -64,14 +65,8 @@ type Reconciler struct {
 	watch  *watcher
 	// requests watches the request objects that wait for their certificates.
 	requests *watch.Named
-	// unstored has the tokens that could not be stored, by unstoredKey.
-	unstored    sync.Map
-	inspections inspections
 	// reads has the objects of namespaces for inspections.
 	reads namespaceReads
-	// workloads has the last workloadInspection of each add-on whose workloads are not ready, by name. It is a cache:
-	// without it there is one more inspection.
-	workloads sync.Map
 }
 
 // SecretSelector selects the Secrets that a Reconciler for the cluster creates, and no others.

@@ -3,7 +3,6 @@ package addon
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -15,16 +14,6 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/token"
 )
-
-// credential is the content of a Secret: a certificate with its key, or a token.
-type credential struct {
-	pair issue.Pair
-	// token is the token; unused for a registration that gets a certificate.
-	token []byte
-	// issuedAt is the time at which the agent got the token, by the clock of the hub as far as the agent knew it; zero
-	// when it is unknown.
-	issuedAt time.Time
-}
 
 // tokenOf reads the token of a Secret; it is empty for a Secret that is nil.
 func tokenOf(secret *corev1.Secret) credential {

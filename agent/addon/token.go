@@ -84,7 +84,7 @@ func (r *Reconciler) refresh(
 		return res
 	}
 	if err := r.store(ctx, f, p, reg, have.secret, fresh); err != nil {
-		r.unstored.Store(unstoredKey{p.side, reg.secret}, fresh)
+		r.unstored.Put(unstoredKey{p.side, reg.secret}, fresh)
 		res = res.failed(err)
 		res.served = served
 		return res
@@ -95,17 +95,13 @@ func (r *Reconciler) refresh(
 	return res
 }
 
-// unstoredKey names the Secret that a token is for.
-type unstoredKey struct {
-	side   side
-	secret types.NamespacedName
-}
-
 // freshToken returns the token that could not be stored before, if it still fits, or requests one: each is valid for a
 // long time, and nobody can take one back.
 func (r *Reconciler) freshToken(ctx context.Context, f facts, p place, reg registration) (credential, error) {
-	kept, _ := r.unstored.LoadAndDelete(unstoredKey{p.side, reg.secret})
-	if fresh, ok := kept.(credential); ok && judgeToken(fresh, f, reg).good(f.now) {
+	key := unstoredKey{p.side, reg.secret}
+	fresh, ok := r.unstored.Get(key)
+	r.unstored.Forget(key)
+	if ok && judgeToken(fresh, f, reg).good(f.now) {
 		return fresh, nil
 	}
 	return r.requestToken(ctx, f)

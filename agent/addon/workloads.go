@@ -23,40 +23,23 @@ const (
 	maxWorks = 20
 )
 
-// workloadInspection is one inspection of the workloads of an add-on.
-type workloadInspection struct {
-	// about is the time since which the hub reports them as not ready.
-	about time.Time
-	// targets are the workloads in the ManifestWorks of the add-on; nil when they must be read.
-	targets []workloadTarget
-	// text explains why they are not ready; empty when the cause is unknown, nil before the first inspection.
-	text *string
-	// pause is the time from at to the next inspection.
-	at    time.Time
-	pause time.Duration
-}
-
-// due is the time of the next inspection.
-func (l workloadInspection) due() time.Time { return l.at.Add(l.pause) }
-
 // observeWorkloads reads from time to time the workloads of an add-on that the hub reports as not ready. Nothing is
 // read, watched or cached while they are ready, and objects that the agent may not read are left out.
 func (r *Reconciler) observeWorkloads(ctx context.Context, f *facts) {
 	since, matter := workloadsUnready(*f)
 	if !matter {
-		r.workloads.Delete(f.name)
+		r.workloads.Forget(f.name)
 		f.workloads = new(string)
 		return
 	}
-	kept, _ := r.workloads.Load(f.name)
-	last, ok := kept.(workloadInspection)
+	last, ok := r.workloads.Get(f.name)
 	switch {
 	case !ok || !last.about.Equal(since):
 		last = workloadInspection{about: since, at: f.now, pause: firstInspection}
 	case !f.now.Before(last.due()):
 		last = r.inspectWorkloads(ctx, *f, last)
 	}
-	r.workloads.Store(f.name, last)
+	r.workloads.Put(f.name, last)
 	f.workloads, f.nextInspection = last.text, last.due()
 }
 

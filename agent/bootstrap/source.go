@@ -43,7 +43,7 @@ type Target struct {
 	Server issue.HubServer
 }
 
-// Candidate is what a Source contained at one moment.
+// Candidate has what a Source contained at one moment.
 type Candidate struct {
 	Target
 	// Files are the files that were read or missing: the kubeconfig and the files that it names.

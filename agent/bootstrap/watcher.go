@@ -51,7 +51,7 @@ type Watcher struct {
 type SpokeFile struct {
 	// Path is where it is.
 	Path string
-	// Content is what the phase uses; nil when the phase has none.
+	// Content holds what the phase uses; nil when the phase has none.
 	Content []byte
 }
 

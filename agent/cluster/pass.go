@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,7 +28,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if f.cluster == nil {
 		return outcome.Settle(f.now)
 	}
-	after := conclude(f, p, results)
+	return outcome.And(reconcile.FromError(r.publish(ctx, f, p, conclude(f, p, results)))).Settle(f.now)
+}
+
+// publish writes the status of the ManagedCluster.
+func (r *Reconciler) publish(ctx context.Context, f facts, p plan, after *clusterv1.ManagedCluster) error {
 	hub := client.WithFieldOwner(r.Hub.GetClient(), fieldManager)
 	written, err := reconcile.PatchStatus(ctx, hub, f.cluster, after)
 	if written && p.refresh && !p.withhold && sumsChange(f) {
@@ -36,5 +41,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if written && err == nil {
 		r.recordEvent(ctx, f.cluster, after, f.now)
 	}
-	return outcome.And(reconcile.FromError(err)).Settle(f.now)
+	return err
 }

@@ -26,7 +26,7 @@ type Account interface {
 	Outage() string
 }
 
-// State is what the agent is doing, in a few words. The zero value is an agent that starts.
+// State holds what the agent is doing, in a few words. The zero value is an agent that starts.
 type State struct {
 	// Undecodable returns the objects that exist and cannot be decoded. Optional; it is set before the endpoints are
 	// served.
@@ -40,7 +40,7 @@ type State struct {
 	hub Cluster
 	// spoke is the connection to the managed cluster; nil where the agent runs on it.
 	spoke Cluster
-	// said is what is to be said besides, by what it is about.
+	// said has the other texts, by what they are about.
 	said map[string]string
 	// account is nil where works are applied under the agent's own identity.
 	account Account
@@ -104,7 +104,7 @@ func (s *State) Explains(err error) bool {
 
 // snapshot is the state at one moment.
 type snapshot struct {
-	// text is what the agent is doing.
+	// text holds what the agent is doing.
 	text string
 	// ready reports whether it does everything that it can do.
 	ready bool

@@ -44,7 +44,7 @@ type Reachability struct {
 
 // words are how an outage is described.
 type words struct {
-	// name is what the cluster is called, outage what it does not do during an outage.
+	// name is the name of the cluster, outage what it does not do during an outage.
 	name, outage string
 	// began and ended are the entries of the log.
 	began, ended string

@@ -52,7 +52,7 @@ func dataOf(t *testing.T, s issue.HubServer, id csr.Identity, pair issue.Pair) m
 	}
 }
 
-// factsOf is what is known at noon of a credential Secret as the Reconciler writes it.
+// factsOf returns what is known at noon of a credential Secret as the Reconciler writes it.
 func factsOf(t *testing.T, s issue.HubServer, id csr.Identity, pair issue.Pair) Facts {
 	t.Helper()
 	return Facts{Server: s, Identity: id, Data: dataOf(t, s, id, pair), Pair: pair, Now: noon}

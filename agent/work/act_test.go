@@ -123,7 +123,7 @@ func TestAWorkThatIsGoneLeavesNothing(t *testing.T) {
 
 	r.forget(f)
 	assert.Equal(t, watch.Size{}, r.store.Size())
-	assert.Empty(t, r.notes.owners)
+	assert.Zero(t, r.notes.Len())
 	registry := prometheus.NewRegistry()
 	require.NoError(t, registry.Register(newGauges(registry, r.store, r.notes)))
 	families, err := registry.Gather()

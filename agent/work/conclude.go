@@ -25,7 +25,7 @@ func concludeStatus(f *facts, results []apply.Result) workv1.ManifestWorkStatus 
 	return status.Conclude(f.work, f.manifests, objects, f.now)
 }
 
-// found is what a pass learned for the list of applied resources.
+// found holds what a pass learned for the list of applied resources.
 func found(results []apply.Result) []inventory.Found {
 	list := make([]inventory.Found, len(results))
 	for i := range results {

@@ -111,7 +111,7 @@ func (l *losing) pass(work string, later time.Duration) missing.Fate {
 	return verdict.fate
 }
 
-// says is what the condition of the ManagedCluster says after a look at all works.
+// says is the text of the condition of the ManagedCluster after a look at all works.
 func (l *losing) says() string {
 	l.Helper()
 	outcome := l.look(l.Context())

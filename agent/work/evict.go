@@ -23,7 +23,7 @@ type evictor struct {
 	told string
 }
 
-// stage is what is to be done about one AppliedManifestWork.
+// stage says what is to be done about one AppliedManifestWork.
 type stage int
 
 const (
@@ -97,17 +97,21 @@ func (e *evictor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	if f.stale {
 		return reconcile.Waiting(f.now.Add(staleDelay)).Settle(f.now)
 	}
-	managed, err := e.hasWork(ctx, f.applied, false)
+	managed, verdict, err := e.fateOf(ctx, f)
 	if err != nil {
 		return reconcile.FromError(err).Settle(f.now)
 	}
-	verdict := verdict{fate: missing.Waits}
-	if !managed {
-		if verdict, err = e.judge(ctx, f.applied, f.now); err != nil {
-			return reconcile.FromError(err).Settle(f.now)
-		}
-	}
 	return e.proceed(ctx, f, managed, verdict).SettleIn(e.queues.applied, req, f.now)
+}
+
+// fateOf reports whether the AppliedManifestWork has its work and, if not, what happens to its objects.
+func (e *evictor) fateOf(ctx context.Context, f *facts) (managed bool, v verdict, err error) {
+	v.fate = missing.Waits
+	if managed, err = e.hasWork(ctx, f.applied, false); managed || err != nil {
+		return managed, v, err
+	}
+	v, err = e.judge(ctx, f.applied, f.now)
+	return false, v, err
 }
 
 // checkEvictionLag compares the cache with the last writes of the evictor, and of the pass that deleted the work.

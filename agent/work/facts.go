@@ -15,7 +15,7 @@ import (
 	"github.com/spokelet/spokelet/agent/work/watch"
 )
 
-// facts is what a pass begins with. The objects are those of the caches and must not be changed; a write of the pass
+// facts holds what a pass begins with. The objects are those of the caches and must not be changed; a write of the pass
 // replaces them.
 type facts struct {
 	now   time.Time
@@ -95,15 +95,15 @@ const (
 // and writes nothing to the hub.
 func (f *facts) onlyKept() bool { return f.offline || f.standing == standingUnanswered }
 
-// object is what is known of the object of one manifest before a pass.
+// object holds what is known of the object of one manifest before a pass.
 type object struct {
-	// known is what the watch, the list of applied resources and the status of the work say.
+	// known holds what the watch, the list of applied resources and the status of the work say.
 	known apply.Known
 	// unwatched reports that no watch covers the object.
 	unwatched bool
 	// frozen reports that the manifest is complete, so that it must not be applied.
 	frozen bool
-	// question is what the executor of the work needs, and decision the answer; both are nil without an executor.
+	// question holds what the executor of the work needs, and decision the answer; both are nil without an executor.
 	question *executor.Question
 	decision *executor.Decision
 }
@@ -119,7 +119,7 @@ type input struct {
 	objects []object
 }
 
-// plan is what a pass does about its manifests. A manifest that the executor must check again for an escalation of
+// plan holds what a pass does about its manifests. A manifest that the executor must check again for an escalation of
 // permissions, right before it is applied, is planned again with that decision.
 type plan struct {
 	// steps has one step for each manifest.
@@ -130,7 +130,7 @@ type plan struct {
 	record []workv1.AppliedManifestResourceMeta
 }
 
-// phase is what a pass does.
+// phase says what a pass does.
 type phase int
 
 const (

@@ -35,7 +35,7 @@ const (
 // lookDelay is how long a look at all works that are missing waits for further ones.
 const lookDelay = time.Second
 
-// verdict is what happens to the objects of a work that is missing; confirmed is the name of the list of works that a
+// verdict says what happens to the objects of a work that is missing; confirmed is the name of the list of works that a
 // person confirmed.
 type verdict struct {
 	fate      missing.Fate

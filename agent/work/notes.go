@@ -1,7 +1,6 @@
 package work
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/spokelet/spokelet/agent/work/manifest"
 	"github.com/spokelet/spokelet/agent/work/watch"
+	"github.com/spokelet/spokelet/internal/kept"
 )
 
 const (
@@ -68,7 +68,7 @@ func (w written) left(uid types.UID, now time.Time) bool {
 	return w.gone && w.uid == uid && now.Sub(w.at) <= staleLimit
 }
 
-// note is what this process remembers of one owner besides its objects. It is a cache: without it a pass sends more
+// note holds what this process remembers of one owner besides its objects. It is a cache: without it a pass sends more
 // requests.
 type note struct {
 	work, applied written
@@ -88,7 +88,7 @@ type note struct {
 	// not show yet; nil when it shows all.
 	learned   *workv1.ManifestWorkStatus
 	learnedOf types.UID
-	// sent is what is known of the requests that the publishers make.
+	// sent holds what is known of the requests that the publishers make.
 	sent [lanes]delivery
 	// unsure is set when a status was sent without an answer: the hub may have it or not.
 	unsure bool
@@ -111,7 +111,7 @@ func (n note) justCreated(now time.Time) types.UID {
 	return n.created
 }
 
-// delivery is what is known of the requests of one kind about a work. One is made at a time.
+// delivery holds what is known of the requests of one kind about a work. One is made at a time.
 type delivery struct {
 	// uid is the UID of the work that they are about.
 	uid types.UID
@@ -153,44 +153,29 @@ func (n note) underway(of lane, uid types.UID) bool {
 
 // notes has the note of each owner.
 type notes struct {
-	mu     sync.Mutex
-	owners map[watch.Owner]note
+	kept.Map[watch.Owner, note]
 }
 
 // newNotes returns empty notes.
-func newNotes() *notes { return &notes{owners: map[watch.Owner]note{}} }
+func newNotes() *notes { return &notes{} }
 
 // of returns a copy of the note of an owner.
 func (m *notes) of(o watch.Owner) note {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.owners[o]
+	known, _ := m.Get(o)
+	return known
 }
 
 // change changes the note of an owner.
 func (m *notes) change(o watch.Owner, change func(*note)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	known := m.owners[o]
-	change(&known)
-	m.owners[o] = known
-}
-
-// forget drops the note of an owner.
-func (m *notes) forget(o watch.Owner) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.owners, o)
+	m.Change(o, func(known note) (note, bool) {
+		change(&known)
+		return known, true
+	})
 }
 
 // blocked counts the objects that are overdue for deletion.
-func (m *notes) blocked() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	sum := 0
-	for _, known := range m.owners {
-		sum += known.blocked
-	}
+func (m *notes) blocked() (sum int) {
+	m.Each(func(_ watch.Owner, known note) { sum += known.blocked })
 	return sum
 }
 

@@ -69,7 +69,7 @@ func recorded(t *testing.T, r *Reconciler) *workv1.AppliedManifestWork {
 	return &stored
 }
 
-// confirmed is what a person writes on the ManagedCluster who reads how to confirm, after some change of it.
+// confirmed returns what a person writes on the ManagedCluster who reads how to confirm, after some change of it.
 func confirmed(t *testing.T, r *Reconciler, f *facts, change func(value string) string) {
 	t.Helper()
 	lost, cluster, err := r.observeMissing(t.Context(), f.now)

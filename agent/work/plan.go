@@ -153,7 +153,7 @@ func postponed(now time.Time, s *apply.Step, request watch.Applied) (reason stri
 	return "", time.Time{}
 }
 
-// action is what is done about an object for which a request is due, and why.
+// action holds what is done about an object for which a request is due, and why.
 func action(s *apply.Step, request watch.Applied) (apply.Action, string) {
 	switch {
 	case s.Denial != nil:

@@ -38,7 +38,7 @@ import (
 type stubHub struct {
 	cluster.Cluster
 	client client.Client
-	// live is what the hub itself answers; nil for the same as the client.
+	// live holds what the hub itself answers; nil for the same as the client.
 	live client.Reader
 }
 

@@ -133,7 +133,7 @@ type queues struct {
 func (r *Reconciler) forget(f *facts) {
 	r.store.Forget(f.owner)
 	r.authorizer.Forget(f.owner.Name)
-	r.notes.forget(f.owner)
+	r.notes.Forget(f.owner)
 }
 
 // wake reconciles the owner of an object, a moment later so that several events cause one pass.

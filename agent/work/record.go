@@ -150,7 +150,7 @@ func (r *Reconciler) announceGone(f *facts, goes bool) {
 	case goes:
 		r.notes.change(evictor, func(n *note) { n.applied = written{uid: uid, at: r.Clock.Now(), gone: true} })
 	default:
-		r.notes.forget(evictor)
+		r.notes.Forget(evictor)
 	}
 }
 

@@ -63,7 +63,7 @@ func TestOneStatusOfAWorkIsOnItsWayAtATime(t *testing.T) {
 		r.publishStatus(t.Context(), f, feedbackOf(1, metav1.ConditionTrue))
 		synctest.Wait()
 		require.True(t, r.notes.of(f.owner).underway(statuses, f.work.UID))
-		r.notes.forget(f.owner) // the pass that finds that the work is gone
+		r.notes.Forget(f.owner) // the pass that finds that the work is gone
 		again := factsOf("w")
 		again.work.UID = "another"
 		r.publishStatus(t.Context(), again, feedbackOf(1, metav1.ConditionTrue))

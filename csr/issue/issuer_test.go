@@ -130,7 +130,7 @@ func (w *world) snapshot() client.Reader {
 	return now
 }
 
-// snapshot is what an API server held at an instant.
+// snapshot holds what an API server held at an instant.
 type snapshot struct {
 	secrets  corev1.SecretList
 	requests certificatesv1.CertificateSigningRequestList

@@ -50,7 +50,7 @@ type Request struct {
 	Choice Choice
 }
 
-// Resolved is what the hub prepares for an agent on one cluster besides its objects.
+// Resolved holds what the hub prepares for an agent on one cluster besides its objects.
 type Resolved struct {
 	// Registrations are the credentials that the hub allows the agent. Certificate requests of the agent are approved
 	// only if they ask for exactly these. None means that the agent does not use the hub.
@@ -89,7 +89,7 @@ type About struct {
 	SupportedConfigs []addonv1beta1.ConfigGroupResource
 }
 
-// Setup is what the hub prepares for the agent of an add-on on one cluster, besides its objects.
+// Setup holds what the hub prepares for the agent of an add-on on one cluster, besides its objects.
 type Setup struct {
 	// Namespace is the namespace of the agent on the managed cluster, for its credentials and its lease. If it is empty,
 	// that of the add-on object counts, and then the default.

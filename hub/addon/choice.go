@@ -41,7 +41,7 @@ func (c Choice) First(resource addonv1beta1.ConfigGroupResource) *ChosenConfig {
 
 // Configuration is the decision about the configuration of one add-on in one pass.
 type Configuration struct {
-	// Choice is what the add-on runs with; it is unknown while Err is set.
+	// Choice holds what the add-on runs with; it is unknown while Err is set.
 	Choice Choice
 	// Err is a NotReadyError when nothing can be chosen yet.
 	Err error
@@ -57,7 +57,7 @@ type Configuration struct {
 	Admitted bool
 }
 
-// Progress is what a pass knows about the works of an add-on at its end.
+// Progress holds what a pass knows about the works of an add-on at its end.
 type Progress struct {
 	// Now is the time of the pass.
 	Now time.Time

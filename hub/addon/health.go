@@ -25,7 +25,7 @@ type ProbeField struct {
 	FeedbackRules []workv1.FeedbackRule
 }
 
-// ProbeRequest is what a check judges.
+// ProbeRequest holds what a check judges.
 type ProbeRequest struct {
 	// Cluster and AddOn are the managed cluster and the add-on on it; they must not be changed.
 	Cluster *clusterv1.ManagedCluster

@@ -34,7 +34,7 @@ func (f ManifestsFunc) Build(ctx context.Context, in Input) ([]runtime.Object, e
 	return f(ctx, in)
 }
 
-// Input is what objects are made of, for one cluster.
+// Input holds what objects are made of, for one cluster.
 type Input struct {
 	Request
 
@@ -77,7 +77,7 @@ func schemeOf(given *runtime.Scheme) (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// identity is what makes two objects the same. In hosted mode, one for each side may have the same name.
+// identity holds what makes two objects the same. In hosted mode, one for each side may have the same name.
 type identity struct {
 	schema.GroupKind
 	namespace, name, side string

@@ -11,7 +11,7 @@ import (
 	"github.com/spokelet/spokelet/hub/addon"
 )
 
-// fed is what a cluster fed back about Deployment weather/name; values under -1 are not fed back.
+// fed returns what a cluster fed back about Deployment weather/name; values under -1 are not fed back.
 func fed(name string, replicas, ready int64) addon.ProbeResult {
 	result := addon.ProbeResult{ResourceIdentifier: workv1.ResourceIdentifier{
 		Group: "apps", Resource: "deployments", Namespace: "weather", Name: name,

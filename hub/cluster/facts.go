@@ -55,7 +55,7 @@ type facts struct {
 	unacceptedLife time.Duration
 	// trust decides which certificate requests are approved, and their clusters accepted, without a person.
 	trust approve.Trust
-	// metered is what the agent does more often than a healthy one.
+	// metered holds what the agent does more often than a healthy one.
 	metered meter.Reading
 	// live is the answer of the API server, which the caches may lag behind; nil when it was not asked.
 	live *live
@@ -86,11 +86,11 @@ type plan struct {
 	unknownAddOns []addOnStatus
 	// refused is why nothing can be done until a person acts.
 	refused error
-	// blocked is what must happen first; an event starts the next pass.
+	// blocked says what must happen first; an event starts the next pass.
 	blocked error
 	// foreign is why the namespace of that name is not that of the cluster; nil when it is.
 	foreign error
-	// remaining is what a deletion still waits for; empty when nothing is left.
+	// remaining says what a deletion still waits for; empty when nothing is left.
 	remaining string
 	// silent is true when the agent stopped renewing its lease.
 	silent bool

@@ -76,7 +76,7 @@ func (r *Reconciler) create(ctx context.Context, set *clusterv1beta2.ManagedClus
 	return nil
 }
 
-// facts is what is known about one set.
+// facts holds what is known about one set.
 type facts struct {
 	now  time.Time
 	name string
@@ -84,7 +84,7 @@ type facts struct {
 	set *clusterv1beta2.ManagedClusterSet
 	// clusters is the number of its clusters.
 	clusters int
-	// invalid is what is wrong with the selector of the set; nil means nothing.
+	// invalid says what is wrong with the selector of the set; nil means nothing.
 	invalid error
 }
 

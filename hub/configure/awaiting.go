@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"regexp"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -15,13 +14,13 @@ import (
 
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/kept"
 )
 
 // awaiting are the add-ons of which it is in doubt which Placement selects their cluster, with those Placements. What a
 // Placement decides last is its status, which concerns no other add-ons.
 type awaiting struct {
-	mu     sync.Mutex
-	addOns map[types.NamespacedName]doubts
+	kept.Map[types.NamespacedName, doubts]
 }
 
 // doubts are Placements with the kind of reason why they are in doubt, which a user reads.
@@ -38,40 +37,29 @@ func (a *awaiting) note(addOn types.NamespacedName, placements doubts) {
 	if a == nil {
 		return
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(placements) == 0 {
-		delete(a.addOns, addOn)
-		return
-	}
-	a.addOns[addOn] = placements
+	a.Change(addOn, func(doubts) (doubts, bool) { return placements, len(placements) > 0 })
 }
 
 // take returns the add-ons that await a Placement, but for those that were told why it is still in doubt, and forgets
 // them: the next pass of one notes what it still awaits.
 func (a *awaiting) take(placement types.NamespacedName, why string) []ctrl.Request {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	var all []ctrl.Request
-	for addOn, placements := range a.addOns {
-		if told, awaits := placements[placement]; awaits && told != why {
-			all = append(all, ctrl.Request{NamespacedName: addOn})
-			delete(a.addOns, addOn)
-		}
+	for _, addOn := range a.Take(func(_ types.NamespacedName, placements doubts) bool {
+		told, awaits := placements[placement]
+		return awaits && told != why
+	}) {
+		all = append(all, ctrl.Request{NamespacedName: addOn})
 	}
 	return all
 }
 
 // awaited reports whether an add-on awaits a Placement.
-func (a *awaiting) awaited(placement types.NamespacedName) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, placements := range a.addOns {
-		if _, awaits := placements[placement]; awaits {
-			return true
-		}
-	}
-	return false
+func (a *awaiting) awaited(placement types.NamespacedName) (is bool) {
+	a.Each(func(_ types.NamespacedName, placements doubts) {
+		_, awaits := placements[placement]
+		is = is || awaits
+	})
+	return is
 }
 
 // owner returns which of the listed placements the cluster of an add-on belongs to. If awaits is set, an add-on that is

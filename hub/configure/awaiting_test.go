@@ -67,7 +67,7 @@ func newSelected(t *testing.T, has string, listed []string, objects ...client.Ob
 	s.c = &Configurer{
 		AddOns: addonapi.Client{Client: reader}, Client: reader, Store: &addonconfig.Store{Client: reader, Home: "home"},
 		Placements: &fleet.Placements{Client: reader, Clock: s.clock},
-		awaiting:   &awaiting{addOns: map[types.NamespacedName]doubts{}},
+		awaiting:   &awaiting{},
 	}
 	s.addOn = fixture.AddOn("c1")
 	if has != "" {
@@ -202,7 +202,7 @@ func TestTheLastDecisionOfAPlacementWakesWhoAwaitsIt(t *testing.T) {
 	assert.Zero(t, q.Len(), "another placement decided")
 	page.Create(t.Context(), event.CreateEvent{Object: &stored}, q)
 	assert.Equal(t, 1, q.Len())
-	assert.Empty(t, s.c.awaiting.addOns, "its next pass says what it still awaits")
+	assert.Zero(t, s.c.awaiting.Len(), "its next pass says what it still awaits")
 }
 
 func TestAnotherReasonOfADoubtWakesWhoWasToldTheFirst(t *testing.T) {

@@ -3,7 +3,6 @@ package configure
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +14,7 @@ import (
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/kept"
 	"github.com/spokelet/spokelet/internal/objectwatch"
 )
 
@@ -36,7 +36,7 @@ type Configurer struct {
 	// awaiting is remembered as soon as Placements are watched; nil before.
 	awaiting *awaiting
 	// confirmed is the last version of each ClusterManagementAddOn, by its name, that the API server had when asked.
-	confirmed sync.Map
+	confirmed kept.Map[string, version]
 	// uses are remembered as soon as changes of add-ons are noted; nil before.
 	uses *uses
 }

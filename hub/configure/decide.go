@@ -61,7 +61,7 @@ type Admission struct {
 
 // configuration is the decision about the configuration of one add-on.
 type configuration struct {
-	// target is what the specs ask for.
+	// target holds what the specs ask for.
 	target addonconfig.Target
 	// references is the next status.configReferences.
 	references []addonv1beta1.ConfigReference

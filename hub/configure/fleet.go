@@ -32,7 +32,7 @@ type counts struct {
 	contents map[addonconfig.Chosen]int
 }
 
-// usage is what one add-on names and runs with.
+// usage holds what one add-on names and runs with.
 type usage struct {
 	configs  []addonv1beta1.AddOnConfig
 	contents []addonconfig.Chosen

@@ -55,7 +55,7 @@ func TestAnAddOnHearsThatItsPageGoes(t *testing.T) {
 			c := &Configurer{
 				AddOns: addonapi.Client{Client: hub}, Client: hub,
 				Placements: &fleet.Placements{Client: hub, Own: true, Clock: clock},
-				awaiting:   &awaiting{addOns: map[types.NamespacedName]doubts{}},
+				awaiting:   &awaiting{},
 			}
 			listed := []types.NamespacedName{{Namespace: "ns", Name: "p"}}
 			key := client.ObjectKeyFromObject(addOn)

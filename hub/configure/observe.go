@@ -72,15 +72,17 @@ func configOf(reference addonv1beta1.ConfigReference) addonv1beta1.AddOnConfig {
 	return config
 }
 
+// version is a version of a ClusterManagementAddOn, as far as people write it.
+type version struct {
+	uid        types.UID
+	generation int64
+}
+
 // confirm returns an error, which is a lost race, if a ClusterManagementAddOn is not the one that the API server has: a
 // cache that is behind would put add-ons back to what an earlier one named. Each version is asked for once.
 func (c *Configurer) confirm(ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn) error {
-	type version struct {
-		uid        types.UID
-		generation int64
-	}
 	cached := version{cma.UID, cma.Generation}
-	if known, _ := c.confirmed.Load(cma.Name); c.Store.Live == nil || known == cached {
+	if known, _ := c.confirmed.Get(cma.Name); c.Store.Live == nil || known == cached {
 		return nil
 	}
 	live, err := reconcile.Get(ctx, c.Store.Live, client.ObjectKeyFromObject(cma),
@@ -93,7 +95,7 @@ func (c *Configurer) confirm(ctx context.Context, cma *addonv1beta1.ClusterManag
 	case live == nil || !fleet.SameSpec(live, cma):
 		return reconcile.Behind(addonv1beta1.GroupName, "clustermanagementaddons", cma.Name)
 	}
-	c.confirmed.Store(cma.Name, cached)
+	c.confirmed.Put(cma.Name, cached)
 	return nil
 }
 

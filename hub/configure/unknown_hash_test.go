@@ -32,7 +32,7 @@ func configuring(
 	return &Configurer{
 		AddOns: addonapi.Client{Client: hub}, Client: hub, Store: &addonconfig.Store{Client: hub, Home: "home"},
 		Placements: &fleet.Placements{Client: hub, Clock: clock},
-		awaiting:   &awaiting{addOns: map[types.NamespacedName]doubts{}}, Admission: admission,
+		awaiting:   &awaiting{}, Admission: admission,
 	}, hub, clock
 }
 

@@ -32,7 +32,7 @@ import (
 
 // Watch adds to a controller of add-ons the watches of all that decides their configuration.
 func (c *Configurer) Watch(b *builder.Builder) *builder.Builder {
-	c.awaiting = &awaiting{addOns: map[types.NamespacedName]doubts{}}
+	c.awaiting = &awaiting{}
 	b = b.Watches(c.AddOns.WatchedClusterManagementAddOn(), c.addOnsOfCMA(),
 		builder.WithPredicates(instructionsChanged())).
 		Watches(&clusterv1beta1.Placement{}, handler.EnqueueRequestsFromMapFunc(c.addOnsOfPlacement),

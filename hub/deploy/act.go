@@ -109,41 +109,51 @@ func dropsGuards(f facts, p plan) bool {
 	})
 }
 
-// takesObjects reports whether a plan deletes a work, or leaves the works of a cluster without an object that they
-// have. One that goes from one work of a cluster to another stays there.
-func takesObjects(p plan) bool {
-	goes, stays := map[placed]bool{}, map[placed]bool{}
-	for _, s := range p.works {
-		switch s.Verb {
-		case reconcile.Delete:
-			return true
-		case reconcile.Patch, reconcile.Create:
-			placedIn(s.After, stays)
-		default:
-		}
-		maps.Copy(goes, taken(s))
-	}
-	for o := range goes {
-		if !stays[o] {
-			return true
-		}
-	}
-	return false
+// moves are what steps do to the objects that works bring to clusters.
+type moves struct {
+	// deletes reports whether a work is deleted.
+	deletes bool
+	// givers are the works from which each object is taken, and stays are the objects that works keep or get.
+	givers map[placed][]*workv1.ManifestWork
+	stays  map[placed]bool
 }
 
-// taken returns the objects that a step takes from its work.
-func taken(s workStep) map[placed]bool {
-	goes, stays := map[placed]bool{}, map[placed]bool{}
-	switch s.Verb {
-	case reconcile.Delete:
-		placedIn(s.Before, goes)
-	case reconcile.Patch:
-		placedIn(s.Before, goes)
-		placedIn(s.After, stays)
-		maps.DeleteFunc(goes, func(o placed, _ bool) bool { return stays[o] })
-	default:
+// movesOf returns what steps do.
+func movesOf(steps []workStep) moves {
+	m := moves{givers: map[placed][]*workv1.ManifestWork{}, stays: map[placed]bool{}}
+	for _, s := range steps {
+		had, has := map[placed]bool{}, map[placed]bool{}
+		switch s.Verb {
+		case reconcile.Delete:
+			m.deletes = true
+			placedIn(s.Before, had)
+		case reconcile.Patch:
+			placedIn(s.Before, had)
+			placedIn(s.After, has)
+		case reconcile.Create:
+			placedIn(s.After, has)
+		default:
+			continue
+		}
+		for o := range had {
+			if !has[o] {
+				m.givers[o] = append(m.givers[o], s.Before)
+			}
+		}
+		maps.Copy(m.stays, has)
 	}
-	return goes
+	return m
+}
+
+// takesObjects reports whether a work is deleted, or the works of a cluster lose an object. One that goes from one work
+// of a cluster to another stays there.
+func (m moves) takesObjects() bool {
+	for o := range m.givers {
+		if !m.stays[o] {
+			return true
+		}
+	}
+	return m.deletes
 }
 
 // placed is an object on the cluster to which a work brings it.

@@ -64,7 +64,8 @@ func (r *Reconciler) confirmed(ctx context.Context, key types.NamespacedName, f 
 func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (doubt, error) {
 	again := makesAgain(r.made.had(f.addOn), p)
 	back := f.configuration.Choice.Held != "" && (again || changesConfigs(p))
-	removes := takesObjects(p) || takesRoles(p) || dropsGuards(f, p)
+	moves := movesOf(p.works)
+	removes := moves.takesObjects() || takesRoles(p) || dropsGuards(f, p)
 	if again || back || removes {
 		live, err := r.AddOns.SameAddOn(ctx, r.Live, f.addOn)
 		if err != nil || live == nil || (again && live.DeletionTimestamp != nil) {
@@ -92,7 +93,7 @@ func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (doubt, error) 
 	if d, err := r.confirmNamespaces(ctx, f, p); err != nil || d.exists() {
 		return d, err
 	}
-	if d, err := r.confirmWorks(ctx, f.works, p.works); err != nil || d.exists() {
+	if d, err := r.confirmWorks(ctx, f.works, moves); err != nil || d.exists() {
 		return d, err
 	}
 	r.made.note(f.addOn, p)
@@ -101,21 +102,15 @@ func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (doubt, error) 
 
 // confirmWorks asks the API server whether works are as the cache has them from which a plan takes no object that it
 // takes from others, because they have it: one may have given it away since, and the object would be in none.
-func (r *Reconciler) confirmWorks(ctx context.Context, have []*workv1.ManifestWork, steps []workStep) (doubt, error) {
-	givers := map[placed][]*workv1.ManifestWork{}
-	for _, s := range steps {
-		for o := range taken(s) {
-			givers[o] = append(givers[o], s.Before)
-		}
-	}
-	if len(givers) == 0 {
+func (r *Reconciler) confirmWorks(ctx context.Context, have []*workv1.ManifestWork, m moves) (doubt, error) {
+	if len(m.givers) == 0 {
 		return doubt{}, nil
 	}
 	for _, work := range have {
 		has := map[placed]bool{}
 		placedIn(work, has)
 		for o := range has {
-			if from := givers[o]; len(from) == 0 || slices.Contains(from, work) {
+			if from := m.givers[o]; len(from) == 0 || slices.Contains(from, work) {
 				continue
 			}
 			live, err := reconcile.Get(ctx, r.Live, client.ObjectKeyFromObject(work), &metav1.PartialObjectMetadata{
@@ -169,13 +164,14 @@ func (r *Reconciler) liveNamespace(ctx context.Context, name string) (*metav1.Pa
 // ahead of it and show that those of the hooks are gone: they would run again, and nobody would delete their works.
 // Only we remove finalizers of ours, one pass after the other.
 func (r *Reconciler) deletionStale(ctx context.Context, f deletionFacts, p deletionPlan) (doubt, error) {
-	creates, takes := creates(p.works), takesObjects(plan{works: p.works})
+	creates, moves := creates(p.works), movesOf(p.works)
+	takes := moves.takesObjects()
 	if f.ours && (takes || len(p.drop) > 0) {
 		if d, err := r.confirmPlaces(ctx, f, p); err != nil || d.exists() {
 			return d, err
 		}
 	}
-	if d, err := r.confirmWorks(ctx, f.works, p.works); err != nil || d.exists() {
+	if d, err := r.confirmWorks(ctx, f.works, moves); err != nil || d.exists() {
 		return d, err
 	}
 	if !creates && !takes {

@@ -189,7 +189,7 @@ func TestNoObjectIsDeletedByAnEarlierCopyOfItsCluster(t *testing.T) {
 	cached.rendering.Objects = f.rendering.Objects[:1]
 	planned, err := planWorks(cached)
 	require.NoError(t, err)
-	require.True(t, takesObjects(plan{works: planned.steps}))
+	require.True(t, movesOf(planned.steps).takesObjects())
 	r := &Reconciler{Live: live, AddOns: addonapi.Client{}}
 	stale, err := isStale(r.stale(t.Context(), cached, plan{works: planned.steps}))
 	require.NoError(t, err)

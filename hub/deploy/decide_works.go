@@ -25,7 +25,7 @@ const (
 	finalizerHostedObjectsOld = addonv1alpha1.AddonDeprecatedHostingManifestFinalizer
 )
 
-// hostState is what is known about the hosting cluster of an add-on.
+// hostState holds what is known about the hosting cluster of an add-on.
 type hostState int
 
 const (

@@ -15,51 +15,30 @@ import (
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/deploy/works"
+	"github.com/spokelet/spokelet/internal/kept"
 	"github.com/spokelet/spokelet/internal/pause"
 )
 
-// verified has, for each add-on whose works another version rendered, the records of works that this version renders
-// the same. They are rendered once in the life of the process, and stay as they are on the hub.
-type verified struct {
-	mutex sync.Mutex
-	sums  map[types.NamespacedName]works.Sum
-}
-
-// get returns the records that were verified; zero for none.
-func (v *verified) get(key types.NamespacedName) works.Sum {
-	v.mutex.Lock()
-	defer v.mutex.Unlock()
-	return v.sums[key]
-}
-
-// set remembers records; zero forgets them.
-func (v *verified) set(key types.NamespacedName, sum works.Sum) {
-	v.mutex.Lock()
-	defer v.mutex.Unlock()
-	if sum == (works.Sum{}) {
-		delete(v.sums, key)
-		return
-	}
-	if v.sums == nil {
-		v.sums = map[types.NamespacedName]works.Sum{}
-	}
-	v.sums[key] = sum
+// verify remembers that this version renders records of works the same as another version did, which rendered the works
+// of an add-on; zero forgets them.
+func (r *Reconciler) verify(key types.NamespacedName, sum works.Sum) {
+	r.verified.Change(key, func(works.Sum) (works.Sum, bool) { return sum, sum != works.Sum{} })
 }
 
 // accepts are the clusters of which the API server said in the life of this process that the hub accepts them. A cache
 // that was behind at its start is not any more then.
-type accepts struct{ clusters sync.Map }
+type accepts struct{ clusters kept.Map[string, types.UID] }
 
 // has reports whether a cluster is one of them.
 func (a *accepts) has(cluster *clusterv1.ManagedCluster) bool {
-	uid, known := a.clusters.Load(cluster.Name)
+	uid, known := a.clusters.Get(cluster.Name)
 	return known && uid == cluster.UID
 }
 
 // note notes what the API server said of a cluster.
 func (a *accepts) note(cluster *clusterv1.ManagedCluster) {
 	if isAccepted(cluster) {
-		a.clusters.Store(cluster.Name, cluster.UID)
+		a.clusters.Put(cluster.Name, cluster.UID)
 	}
 }
 
@@ -79,11 +58,10 @@ func toldBy(addOn *addonv1beta1.ManagedClusterAddOn) making {
 
 // made has the add-ons for which this process makes bindings or works, until their status says so.
 type made struct {
-	mutex sync.Mutex
-	by    map[types.NamespacedName]madeFor
+	kept.Map[types.NamespacedName, madeFor]
 }
 
-// madeFor is what is made for the add-on with a UID.
+// madeFor holds what is made for the add-on with a UID.
 type madeFor struct {
 	uid types.UID
 	making
@@ -91,9 +69,8 @@ type madeFor struct {
 
 // had returns what an add-on had, by its status or by what this process remembers.
 func (m *made) had(addOn *addonv1beta1.ManagedClusterAddOn) making {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	told, known := toldBy(addOn), m.by[client.ObjectKeyFromObject(addOn)]
+	told := toldBy(addOn)
+	known, _ := m.Get(client.ObjectKeyFromObject(addOn))
 	if known.uid != addOn.UID {
 		return told
 	}
@@ -102,38 +79,22 @@ func (m *made) had(addOn *addonv1beta1.ManagedClusterAddOn) making {
 
 // note remembers what a plan makes for an add-on, as far as its status does not say it.
 func (m *made) note(addOn *addonv1beta1.ManagedClusterAddOn, p plan) {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	key, told := client.ObjectKeyFromObject(addOn), toldBy(addOn)
-	known := m.by[key]
-	if known.uid != addOn.UID {
-		known = madeFor{uid: addOn.UID}
-	}
-	known.bindings = !told.bindings && (known.bindings || creates(p.bindings))
-	known.works = !told.works && (known.works || creates(p.works))
-	if known.making == (making{}) {
-		delete(m.by, key)
-		return
-	}
-	if m.by == nil {
-		m.by = map[types.NamespacedName]madeFor{}
-	}
-	m.by[key] = known
-}
-
-// forget forgets an add-on that is gone.
-func (m *made) forget(key types.NamespacedName) {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	delete(m.by, key)
+	told := toldBy(addOn)
+	m.Change(client.ObjectKeyFromObject(addOn), func(known madeFor) (madeFor, bool) {
+		if known.uid != addOn.UID {
+			known = madeFor{uid: addOn.UID}
+		}
+		known.bindings = !told.bindings && (known.bindings || creates(p.bindings))
+		known.works = !told.works && (known.works || creates(p.works))
+		return known, known.making != making{}
+	})
 }
 
 // asksFor has, for each add-on whose agents want permissions in other namespaces than that of its cluster, the names
 // of those. They are noted before they are read: a namespace may become that of a cluster, or cease to be, before a
 // binding in it is in the cache, and a refused one has none. No object says it; a new process asks again.
 type asksFor struct {
-	mutex sync.Mutex
-	by    map[types.NamespacedName][]string
+	kept.Map[types.NamespacedName, []string]
 }
 
 // set notes the namespaces of the permissions of an add-on.
@@ -144,26 +105,17 @@ func (a *asksFor) set(key types.NamespacedName, permissions []addon.Permission) 
 			namespaces = append(namespaces, permission.Namespace)
 		}
 	}
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
-	if a.by == nil {
-		a.by = map[types.NamespacedName][]string{}
-	}
-	if a.by[key] = namespaces; len(namespaces) == 0 {
-		delete(a.by, key)
-	}
+	a.Change(key, func([]string) ([]string, bool) { return namespaces, len(namespaces) > 0 })
 }
 
 // requests returns a request for each add-on whose agents want permissions in a namespace.
 func (a *asksFor) requests(namespace string) []ctrl.Request {
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
 	var all []ctrl.Request
-	for key, namespaces := range a.by {
+	a.Each(func(key types.NamespacedName, namespaces []string) {
 		if slices.Contains(namespaces, namespace) {
 			all = append(all, ctrl.Request{NamespacedName: key})
 		}
-	}
+	})
 	return all
 }
 

@@ -79,7 +79,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, f fa
 	if f.works, err = r.listWorks(ctx, f.addOn); err != nil {
 		return facts{}, err
 	}
-	f.verified = r.verified.get(key)
+	f.verified, _ = r.verified.Get(key)
 	r.ask(ctx, agent, &f, false)
 	f.bindingFacts, err = r.observeBindings(ctx, agent, f)
 	return f, err

@@ -11,7 +11,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -47,9 +46,9 @@ var errDeleting = errors.New("the add-on is being deleted")
 // deploy takes the steps that follow from the facts.
 func (r *Reconciler) deploy(ctx context.Context, request ctrl.Request, f facts) (ctrl.Result, error) {
 	if !f.relevant {
-		r.verified.set(request.NamespacedName, works.Sum{})
-		r.asksFor.set(request.NamespacedName, nil)
-		r.made.forget(request.NamespacedName)
+		r.verified.Forget(request.NamespacedName)
+		r.asksFor.Forget(request.NamespacedName)
+		r.made.Forget(request.NamespacedName)
 	}
 	if f.deleting != nil {
 		return r.reconcileDeletion(ctx, f.deleting)
@@ -68,7 +67,7 @@ func (r *Reconciler) deploy(ctx context.Context, request ctrl.Request, f facts) 
 	if err != nil {
 		return reconcile.FromError(err).Settle(f.now)
 	}
-	r.verified.set(request.NamespacedName, p.verified)
+	r.verify(request.NamespacedName, p.verified)
 	p.bindings = r.takeRoles(ctx, p.bindings)
 	if f.addOn, err = r.recordAdmission(ctx, f, p); err != nil {
 		return reconcile.FromError(client.IgnoreNotFound(err)).Settle(f.now)

@@ -15,7 +15,7 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// Preview is what passes write for an add-on on one cluster of which nothing exists yet.
+// Preview holds what passes write for an add-on on one cluster of which nothing exists yet.
 type Preview struct {
 	// AddOn is the add-on with its finalizers and its status after the first pass.
 	AddOn *addonv1beta1.ManagedClusterAddOn

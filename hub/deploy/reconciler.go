@@ -13,7 +13,9 @@ import (
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/deploy/hosting"
+	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/kept"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -59,7 +61,9 @@ type Reconciler struct {
 	// Version is the version of the code that renders; empty means that of the build.
 	Version string
 
-	verified verified
+	// verified has, for each add-on whose works another version rendered, the records of works that this version renders
+	// the same. They are rendered once in the life of the process, and stay as they are on the hub.
+	verified kept.Map[types.NamespacedName, works.Sum]
 	asksFor  asksFor
 	made     made
 	passed   passed

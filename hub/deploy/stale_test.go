@@ -89,11 +89,11 @@ func TestNothingIsMadeAgainForAnAddOnThatIsGoneBeforeItsStatusSaysAnything(t *te
 	assert.True(t, stale(deploys))
 	addOn.UID = "v"
 	assert.False(t, stale(deploys), "another add-on")
-	r.made.forget(client.ObjectKeyFromObject(addOn))
+	r.made.Forget(client.ObjectKeyFromObject(addOn))
 	assert.False(t, stale(deploys), "this process has forgotten it")
 	addOn.Status.Conditions = []metav1.Condition{{Type: "ManifestApplied", Status: metav1.ConditionTrue}}
 	assert.False(t, stale(plan{}))
-	assert.Empty(t, r.made.by, "its status says it")
+	assert.Zero(t, r.made.Len(), "its status says it")
 }
 
 // A hub manager starts with an API server that is behind: it shows what the add-on had before. While it keeps what it has,

@@ -197,7 +197,7 @@ func explainBinding(s bindingStep, account string, err error) string {
 	return fmt.Sprintf("%s: %s", what, message.Sentence(err.Error()))
 }
 
-// conditionState is what happens to a condition.
+// conditionState says what happens to a condition.
 type conditionState int
 
 const (

@@ -480,7 +480,7 @@ func TestWorkIsAsTheContractSays(t *testing.T) {
 	assert.Nil(t, work.Spec.Executor)
 }
 
-// pass is what a pass with a version of the code does about the works: whether it renders, and what it writes. It
+// pass says what a pass with a version of the code does about the works: whether it renders, and what it writes. It
 // returns the facts of the next pass.
 func pass(t *testing.T, f facts, version string) (next facts, renders bool, steps []workStep) {
 	t.Helper()

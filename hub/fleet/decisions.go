@@ -74,7 +74,7 @@ type Group struct {
 	Name  string
 }
 
-// Seen is what was read about a Placement.
+// Seen holds what was read about a Placement.
 type Seen struct {
 	// Key names it.
 	Key types.NamespacedName
@@ -84,7 +84,7 @@ type Seen struct {
 	Pages []*clusterv1beta1.PlacementDecision
 	// Own reports whether this hub manager schedules Placements.
 	Own bool
-	// Before is what was known earlier; nil when nothing was.
+	// Before holds what was known earlier; nil when nothing was.
 	Before *Decisions
 }
 

@@ -32,7 +32,7 @@ type Members[T any] struct {
 	noted map[string]map[string]struct{}
 }
 
-// Change is what was known of an add-on, and what is known now; the zero value where there is none.
+// Change holds what was known of an add-on, and what is known now; the zero value where there is none.
 type Change[T any] struct{ Before, After T }
 
 // Note remembers that an add-on changed. Nothing is remembered of names that were not asked about.

@@ -31,7 +31,7 @@ type passes struct {
 	// since is when the first was asked that no pass has looked at, later the first of those since a pass began; zero when
 	// there is none.
 	since, later time.Time
-	// touched is what changed, and what was asked last for it, until a pass came to its end that has looked at that.
+	// touched holds what changed, and what was asked last for it, until a pass came to its end that has looked at that.
 	touched map[string]uint64
 	// unknown are the clusters that the last pass could not judge, and those that a pass cannot that has not come to its
 	// end; next are the latter alone.
@@ -40,9 +40,9 @@ type passes struct {
 
 // What may have changed for a Placement besides a cluster, which has a name.
 const (
-	// EachCluster is what concerns all of them.
+	// EachCluster stands for all of them.
 	EachCluster = "*"
-	// NoCluster is what changes nothing that is decided: a PlacementDecision was written.
+	// NoCluster stands for what changes nothing that is decided: a PlacementDecision was written.
 	NoCluster = ""
 )
 

@@ -40,7 +40,7 @@ type Placements struct {
 	seed  maphash.Seed
 }
 
-// known is what is known about the decisions of a Placement, and of which versions of its objects.
+// known holds what is known about the decisions of a Placement, and of which versions of its objects.
 type known struct {
 	decisions *Decisions
 	versions  uint64

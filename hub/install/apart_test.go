@@ -22,7 +22,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// changes is what happens to a cluster; the handler hears of it.
+// changes changes a cluster; the handler hears of it.
 func (h *pagesHub) changes(name string, change func(*clusterv1.ManagedCluster)) {
 	h.Helper()
 	var c clusterv1.ManagedCluster

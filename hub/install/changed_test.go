@@ -31,7 +31,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// hub is what a cache has of a hub, with its indexes, and counts what is read from it.
+// hub holds what a cache has of a hub, with its indexes, and counts what is read from it.
 type hub struct {
 	client.Client
 	objects map[reflect.Type]map[types.NamespacedName]client.Object

@@ -107,7 +107,7 @@ type removals struct {
 	wake time.Time
 }
 
-// absence is what this process saw of a cluster since it is unselected.
+// absence holds what this process saw of a cluster since it is unselected.
 type absence struct {
 	// number is that of the last note about the cluster.
 	number uint64
@@ -133,7 +133,7 @@ type absence struct {
 	accepted time.Time
 }
 
-// intent is what people decide about a Placement, since when this process or an earlier one knows.
+// intent holds what people decide about a Placement, since when this process or an earlier one knows.
 type intent struct {
 	is    string
 	since time.Time

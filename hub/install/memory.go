@@ -28,7 +28,7 @@ type memory struct {
 	available map[string]time.Time
 }
 
-// remembered is what is remembered about one add-on.
+// remembered holds what is remembered about one add-on.
 type remembered struct {
 	// found reports whether all add-ons were looked at once. Before, nothing is noted.
 	found bool
@@ -42,7 +42,7 @@ type remembered struct {
 	intents map[string]intent
 	// removed is when the add-on was removed from clusters without an edit that explains it.
 	removed map[string]time.Time
-	// earlier is what an earlier process recorded of that, by minute.
+	// earlier holds what an earlier process recorded of that, by minute.
 	earlier map[string]int
 	// reported are the reasons in the last Event about add-ons that are kept.
 	reported string

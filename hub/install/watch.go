@@ -151,7 +151,7 @@ func (r *Reconciler) ofDecision() handler.Funcs {
 	})
 }
 
-// page is what a PlacementDecision contributes to a placement.
+// page holds what a PlacementDecision contributes to a placement.
 type page struct {
 	placement types.NamespacedName
 	clusters  []string

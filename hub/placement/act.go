@@ -25,7 +25,8 @@ const maxWrites = 50
 func (r *Reconciler) act(ctx context.Context, key types.NamespacedName, decisionSlices []layout.Slice,
 ) (all, more bool, err error) {
 	var failed []error
-	decisionSlices, refused := behind(decisionSlices, r.memory.refusedLast(key)), ""
+	refused, _ := r.memory.refused.Get(key)
+	decisionSlices, refused = behind(decisionSlices, refused), ""
 	// Those that are made count apart: a quota may refuse them, which must not hold up the others.
 	written, kept := map[bool]int{}, false
 	for _, p := range decisionSlices {

@@ -11,7 +11,7 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 )
 
-// mostAllocated is what one Placement may take: a tenth of the limit of the hub manager.
+// mostAllocated is how much one Placement may take: a tenth of the limit of the hub manager.
 const mostAllocated = 51 << 20
 
 // allocatedBy returns the number of bytes that a function takes, whether or not they are free afterwards.

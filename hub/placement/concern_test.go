@@ -116,7 +116,7 @@ func TestOutcomesAreRememberedForEachVersionOfACluster(t *testing.T) {
 		c.UID = types.UID(strconv.Itoa(i))
 		r.known.outcomeOf(&view{cluster: c}, r)
 	}
-	assert.LessOrEqual(t, len(r.known.byCluster), maxOutcomes)
+	assert.LessOrEqual(t, r.known.Len(), maxOutcomes)
 }
 
 func TestRulesAreParsedOncePerGeneration(t *testing.T) {

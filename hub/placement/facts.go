@@ -43,7 +43,7 @@ type facts struct {
 
 // plan is the decision about one Placement.
 type plan struct {
-	// misconfigured is what is wrong with the Placement, and frozen reports whether its decisions stay, for that or
+	// misconfigured says what is wrong with the Placement, and frozen reports whether its decisions stay, for that or
 	// another reason, but for clusters that it may not have any more.
 	misconfigured error
 	frozen        bool
@@ -76,7 +76,7 @@ func (p plan) length() reconcile.Length {
 // interest is what a Placement looks at in clusters: a change of a cluster that alters no verdict of it cannot alter a
 // decision of the Placement, taints aside.
 type interest struct {
-	// misconfigured is what is wrong with the Placement or a set; then no cluster counts.
+	// misconfigured says what is wrong with the Placement or a set; then no cluster counts.
 	misconfigured error
 	// frozen reports whether the Placement is not decided for another reason. Then it matters only who leaves its sets.
 	frozen bool
@@ -86,7 +86,7 @@ type interest struct {
 	bindings []string
 }
 
-// verdict is what the selectors of a Placement say about a cluster. Verdicts can be compared.
+// verdict says what the selectors of a Placement say about a cluster. Verdicts can be compared.
 type verdict struct {
 	// inSets reports whether the cluster is in a bound set; unbound reports whether it is not, and stays selected
 	// nevertheless (docs/adr/0018-placement.md).
@@ -99,7 +99,7 @@ type view struct {
 	cluster *clusterv1.ManagedCluster
 	claims  labels.Set
 	object  map[string]any
-	// left is what expressions may still cost where an event waits for them, in units of CEL; nil where none does.
+	// left is how much expressions may still cost where an event waits for them, in units of CEL; nil where none does.
 	left *uint64
 }
 
@@ -107,7 +107,7 @@ type view struct {
 type subject struct {
 	*view
 
-	// cost is what expressions have cost so far, in units of CEL.
+	// cost is how much expressions have cost so far, in units of CEL.
 	cost uint64
 	// unasked is set by an expression that could not be evaluated while an event waits.
 	unasked bool

@@ -14,9 +14,10 @@ import (
 
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/expressions"
+	"github.com/spokelet/spokelet/internal/kept"
 )
 
-// memory is what the reconciler remembers about Placements to save work: their parsed selectors, and what they are
+// memory holds what the reconciler remembers about Placements to save work: their parsed selectors, and what they are
 // interested in. All of it follows from objects in the cluster.
 type memory struct {
 	mu          sync.RWMutex
@@ -24,14 +25,15 @@ type memory struct {
 	programs    *expressions.Programs
 	placements  map[types.NamespacedName]remembered
 	// told are the statuses as the last passes left them.
-	told map[types.NamespacedName]clusterv1beta1.PlacementStatus
+	told kept.Map[types.NamespacedName, clusterv1beta1.PlacementStatus]
 	// refused are the names of the PlacementDecisions whose write the last passes were refused last.
-	refused map[types.NamespacedName]string
-	// outside are the clusters that Placements which are not decided have outside of their sets, and since when.
-	outside map[types.NamespacedName]map[string]time.Time
+	refused kept.Map[types.NamespacedName, string]
+	// outside are the clusters that Placements which are not decided have outside of their sets, and since when. They must
+	// not be changed.
+	outside kept.Map[types.NamespacedName, map[string]time.Time]
 }
 
-// remembered is what is known about one Placement.
+// remembered holds what is known about one Placement.
 type remembered struct {
 	uid        types.UID
 	generation int64
@@ -91,49 +93,21 @@ func (m *memory) remember(placement *clusterv1beta1.Placement, key types.Namespa
 // forget drops what is known about a Placement that is gone or left to others.
 func (m *memory) forget(key types.NamespacedName) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	delete(m.placements, key)
-	delete(m.told, key)
-	delete(m.refused, key)
-	delete(m.outside, key)
+	m.mu.Unlock()
+	m.told.Forget(key)
+	m.refused.Forget(key)
+	m.outside.Forget(key)
 }
 
-// outsideOf returns the clusters that a Placement has outside of its sets, which must not be changed.
-func (m *memory) outsideOf(key types.NamespacedName) map[string]time.Time {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.outside[key]
-}
-
-// noteOutside remembers them.
+// noteOutside remembers the clusters that a Placement has outside of its sets.
 func (m *memory) noteOutside(key types.NamespacedName, clusters map[string]time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.outside == nil {
-		m.outside = map[types.NamespacedName]map[string]time.Time{}
-	}
-	if m.outside[key] = clusters; len(clusters) == 0 {
-		delete(m.outside, key)
-	}
+	m.outside.Change(key, func(map[string]time.Time) (map[string]time.Time, bool) { return clusters, len(clusters) > 0 })
 }
 
 // refuse remembers the PlacementDecision whose write a pass was refused last; empty means none.
 func (m *memory) refuse(key types.NamespacedName, name string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.refused == nil {
-		m.refused = map[types.NamespacedName]string{}
-	}
-	if m.refused[key] = name; name == "" {
-		delete(m.refused, key)
-	}
-}
-
-// refusedLast is the PlacementDecision whose write the last pass was refused last.
-func (m *memory) refusedLast(key types.NamespacedName) string {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.refused[key]
+	m.refused.Change(key, func(string) (string, bool) { return name, name != "" })
 }
 
 // tell remembers the status that a pass is about to write.
@@ -142,21 +116,14 @@ func (m *memory) tell(key types.NamespacedName, status *clusterv1beta1.Placement
 	for i := range told.Conditions {
 		told.Conditions[i].LastTransitionTime = told.Conditions[i].LastTransitionTime.Rfc3339Copy()
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.told == nil {
-		m.told = map[types.NamespacedName]clusterv1beta1.PlacementStatus{}
-	}
-	m.told[key] = *told
+	m.told.Put(key, *told)
 }
 
 // altered reports whether a Placement has another status than the last pass left. While none has left any, all changes
 // count: the first pass may have read what was before.
 func (m *memory) altered(o client.Object) bool {
 	placement, is := o.(*clusterv1beta1.Placement)
-	m.mu.RLock()
-	told, known := m.told[client.ObjectKeyFromObject(o)]
-	m.mu.RUnlock()
+	told, known := m.told.Get(client.ObjectKeyFromObject(o))
 	if !known {
 		return is && !fleet.IsScheduledByOthers(placement)
 	}

@@ -37,7 +37,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	if f.orphaned && !slices.ContainsFunc(f.decisionSlices, isOrphan) {
 		return f, nil
 	}
-	f.outside = r.memory.outsideOf(key)
+	f.outside, _ = r.memory.outside.Get(key)
 	var bindings clusterv1beta2.ManagedClusterSetBindingList
 	if err := r.Client.List(ctx, &bindings, client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return f, fmt.Errorf("listing the ManagedClusterSetBindings of namespace %s: %w", key.Namespace, err)

@@ -11,9 +11,7 @@ func (o *outcomes) outcomeOf(of *view, r *rules) outcome {
 	if !r.expressions || cluster.ResourceVersion == "" {
 		return r.look(of)
 	}
-	o.mu.Lock()
-	known, ok := o.byCluster[cluster.UID]
-	o.mu.Unlock()
+	known, ok := o.Get(cluster.UID)
 	if ok && known.version == cluster.ResourceVersion {
 		return known.outcome
 	}
@@ -21,11 +19,9 @@ func (o *outcomes) outcomeOf(of *view, r *rules) outcome {
 	if found.unasked {
 		return found
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.byCluster == nil || len(o.byCluster) >= maxOutcomes {
-		o.byCluster = map[types.UID]knownOutcome{}
+	if o.Len() >= maxOutcomes {
+		o.Take(func(types.UID, knownOutcome) bool { return true })
 	}
-	o.byCluster[cluster.UID] = knownOutcome{cluster.ResourceVersion, found}
+	o.Put(cluster.UID, knownOutcome{cluster.ResourceVersion, found})
 	return found
 }

@@ -36,14 +36,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if waits = !r.turns.Enter(req, p.length()); waits {
 		return ctrl.Result{}, nil // its turn comes with a request
 	}
-	if p, err = r.confirm(ctx, &f, in, p); err != nil {
-		return reconcile.FromError(err).Settle(f.now)
+	return r.carryOut(ctx, req.NamespacedName, f, in, p, begun).Settle(f.now)
+}
+
+// carryOut carries out a plan, as far as the API server confirms it.
+func (r *Reconciler) carryOut(
+	ctx context.Context, key types.NamespacedName, f facts, in interest, p plan, begun uint64,
+) reconcile.Outcome {
+	p, err := r.confirm(ctx, &f, in, p)
+	if err != nil {
+		return reconcile.FromError(err)
 	}
-	r.memory.noteOutside(req.NamespacedName, p.outside)
+	r.memory.noteOutside(key, p.outside)
 	if p.frozen {
-		return r.freeze(ctx, req.NamespacedName, f, p, begun).Settle(f.now)
+		return r.freeze(ctx, key, f, p, begun)
 	}
-	return r.publish(ctx, req.NamespacedName, f, p, begun).Settle(f.now)
+	return r.publish(ctx, key, f, p, begun)
 }
 
 // publish carries out a plan, and reports it in the status.

@@ -1,18 +1,17 @@
 package placement
 
 import (
-	"sync"
-
 	"github.com/google/cel-go/cel"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spokelet/spokelet/hub/placement/layout"
+	"github.com/spokelet/spokelet/internal/kept"
 )
 
 // rules are the selectors of a Placement, parsed and compiled. They do not change while the spec does not.
 type rules struct {
-	// misconfigured is what is wrong with the spec; then the rest is empty.
+	// misconfigured says what is wrong with the spec; then the rest is empty.
 	misconfigured error
 	predicates    []selector
 	// groups are the decision groups by name, in their order; clusters that none of them selects are in the rest.
@@ -55,8 +54,7 @@ type compiler func(path, text string) (expression, error)
 // outcomes remembers what the rules of a Placement say about clusters, because an expression takes a thousand times as
 // long as a selector of labels.
 type outcomes struct {
-	mu        sync.Mutex
-	byCluster map[types.UID]knownOutcome
+	kept.Map[types.UID, knownOutcome]
 }
 
 // knownOutcome is the outcome for one version of a cluster.
@@ -65,7 +63,7 @@ type knownOutcome struct {
 	outcome outcome
 }
 
-// outcome is what the predicates and decision groups of a Placement say about a cluster.
+// outcome holds what the predicates and decision groups of a Placement say about a cluster.
 type outcome struct {
 	// matches reports whether a predicate matches; group is then the index of the decision group, the number of groups for
 	// the rest.
@@ -74,7 +72,7 @@ type outcome struct {
 	// failure is why an expression has no result for the cluster, which therefore does not match; expensive is why
 	// expressions cost too much for it.
 	failure, expensive string
-	// cost is what expressions cost, in units of CEL.
+	// cost is how much expressions cost, in units of CEL.
 	cost uint64
 	// unasked reports that an expression could not be evaluated while an event waits, so that nothing else counts.
 	unasked bool

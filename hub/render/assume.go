@@ -24,7 +24,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// scene is what is rendered, and what had to be assumed.
+// scene holds what is rendered, and what had to be assumed.
 type scene struct {
 	*catalog
 	options Options

@@ -23,7 +23,7 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// catalog is what the files have, in the versions in which the hub manager reads it.
+// catalog holds what the files have, in the versions in which the hub manager reads it.
 type catalog struct {
 	// hub has all objects that the reconcilers read, besides those in the maps, which are added when they are complete.
 	hub *objects

@@ -25,7 +25,7 @@ import (
 	"github.com/spokelet/spokelet/internal/objectwatch"
 )
 
-// Output is what Render prints.
+// Output holds what Render prints.
 type Output string
 
 const (
@@ -41,7 +41,7 @@ type Options struct {
 	Clusters []string
 	// AddOns are the names of the add-ons; none means all.
 	AddOns []string
-	// Output is what is printed; empty means OutputWorks.
+	// Output holds what is printed; empty means OutputWorks.
 	Output Output
 	// Home is the namespace of the hub manager; empty means names.NamespaceHub.
 	Home string

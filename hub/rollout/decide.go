@@ -55,22 +55,27 @@ type admission struct {
 	since time.Time
 }
 
+// decided is the part of a plan that the next one needs. Its maps are replaced, and never changed.
+type decided struct {
+	// admissions are the decisions by cluster, and ways those of the clusters that have not arrived.
+	admissions map[string]admission
+	ways       map[string]way
+}
+
 // plan is the decision about an add-on on all its clusters.
 type plan struct {
+	decided
+
 	placements []planner.Result
 	// stuck are the stuck add-ons of each placement.
 	stuck []stuckAddOns
-	// admissions are the decisions by cluster.
-	admissions map[string]admission
-	// ways are those of the clusters that have not arrived.
-	ways map[string]way
 	// wake is when time alone may change the decision; zero for never.
 	wake time.Time
 }
 
 // decide plans the rollout.
 func decide(f facts) plan {
-	p := plan{admissions: make(map[string]admission, len(f.members)), ways: map[string]way{}}
+	p := plan{decided: decided{make(map[string]admission, len(f.members)), map[string]way{}}}
 	looked := sets.New[string]()
 	given := planner.Fleet{Now: f.now, Placements: make([]planner.Placement, len(f.placements))}
 	all := make([]targets, len(f.placements))
@@ -206,72 +211,95 @@ func (a admission) isAbout(addOn types.UID, target string) bool {
 	return a.addOn == addOn && a.target == target
 }
 
+// survey looks at the clusters of one placement, one after the other.
+type survey struct {
+	f       facts
+	index   int
+	soak    time.Duration
+	leaving map[string]fleet.Group
+	// common is the target of add-ons without configs of their own, which are most, so that it is computed once.
+	common addonconfig.Target
+	// of are the targets of the placement, and ways and looked those of all placements.
+	of     *targets
+	ways   map[string]way
+	looked sets.Set[string]
+
+	placement planner.Placement
+	stuck     stuckAddOns
+}
+
 // placement returns the placement at index with the clusters that it owns, and adds their targets and ways, and those
 // of the earlier ways that it looked at.
 func (f facts) placement(
 	index int, of *targets, ways map[string]way, looked sets.Set[string],
 ) (planner.Placement, stuckAddOns) {
 	strategy, selection := f.cma.Spec.InstallStrategy.Placements[index], f.placements[index]
-	p := planner.Placement{
-		Strategy: strategy.RolloutStrategy, GroupSize: groupSize(selection.Placement),
-		Selected: len(selection.Names), Clusters: make([]planner.Cluster, 0, len(selection.Names)),
+	s := survey{
+		f: f, index: index, soak: addonconfig.MinSuccessTime(strategy.RolloutStrategy), of: of, ways: ways, looked: looked,
+		common: f.target(&addonv1beta1.ManagedClusterAddOn{}, index),
+		placement: planner.Placement{
+			Strategy: strategy.RolloutStrategy, GroupSize: groupSize(selection.Placement),
+			Selected: len(selection.Names), Clusters: make([]planner.Cluster, 0, len(selection.Names)),
+		},
 	}
-	// Most add-ons have no configs of their own, so the target is computed once for them.
-	common := f.target(&addonv1beta1.ManagedClusterAddOn{}, index)
-	of.common = Fingerprint(common.Rolled())
-	soak := addonconfig.MinSuccessTime(strategy.RolloutStrategy)
-	var stuck stuckAddOns
-	leaving, until := selection.Leaving(f.now)
-	stuck.recheck = until
-	add := func(c planner.Cluster, addOn types.UID) {
-		before, had := f.ways[c.Name]
-		if had {
-			looked.Insert(c.Name)
-		}
-		if next, onWay := before.goesOn(of.common, addOn, f.now).follow(&c, soak, f.now); onWay {
-			ways[c.Name] = next
-		}
-		p.Clusters = append(p.Clusters, c)
-	}
-	look := func(cluster string, group fleet.Group) {
-		if !f.owns(index, cluster) {
-			return
-		}
-		_, leaves := leaving[cluster]
-		m, found := f.members[cluster]
-		if !found || m.deleting {
-			if !leaves && f.served[cluster] { // It is installed soon, or again.
-				add(planner.Cluster{
-					Name: cluster, Group: group.Index, GroupName: group.Name, State: planner.Awaited, Since: m.goes(),
-				}, "")
-			}
-			return
-		}
-		target := common
-		if len(m.configs) > 0 || len(common.Waiting) > 0 {
-			target = f.target(m.addOn(), index)
-			of.set(cluster, Fingerprint(target.Rolled()))
-		}
-		state, since, due := f.state(m, target, of.target(cluster), soak)
-		awaitsTurn := state == planner.Pending && len(target.Waiting) > 0 && !target.Admitted(m.addOn())
-		held := cmp.Or(f.keeps(index, m), heldBy(target, awaitsTurn))
-		if leaves {
-			held = "keeps what it has while the decisions of placement " + selection.Key.String() + " change"
-		} else {
-			stuck.add(m, state == planner.Pending && held == "", f.now)
-		}
-		add(planner.Cluster{
-			Name: cluster, Group: group.Index, GroupName: group.Name, State: state, Since: since, Due: due,
-			Broken: m.broken(), Held: held, Leaving: leaves, AwaitsOwn: target.AwaitsOwn,
-		}, m.uid)
-	}
+	of.common = Fingerprint(s.common.Rolled())
+	s.leaving, s.stuck.recheck = selection.Leaving(f.now)
 	for _, cluster := range selection.Names {
-		look(cluster, selection.Groups[cluster])
+		s.look(cluster, selection.Groups[cluster])
 	}
-	for cluster, group := range leaving { // One that is on its way there keeps its place, and one that failed counts.
-		look(cluster, group)
+	for cluster, group := range s.leaving { // One that is on its way there keeps its place, and one that failed counts.
+		s.look(cluster, group)
 	}
-	return p, stuck
+	return s.placement, s.stuck
+}
+
+// look looks at a cluster in a decision group.
+func (s *survey) look(cluster string, group fleet.Group) {
+	if !s.f.owns(s.index, cluster) {
+		return
+	}
+	_, leaves := s.leaving[cluster]
+	c := planner.Cluster{Name: cluster, Group: group.Index, GroupName: group.Name, Leaving: leaves}
+	m, found := s.f.members[cluster]
+	if found && !m.deleting {
+		s.judge(m, &c)
+		s.add(c, m.uid)
+		return
+	}
+	if !leaves && s.f.served[cluster] { // It is installed soon, or again.
+		c.State, c.Since = planner.Awaited, m.goes()
+		s.add(c, "")
+	}
+}
+
+// judge fills in what the add-on of a cluster says about it.
+func (s *survey) judge(m *member, c *planner.Cluster) {
+	target := s.common
+	if len(m.configs) > 0 || len(target.Waiting) > 0 {
+		target = s.f.target(m.addOn(), s.index)
+		s.of.set(c.Name, Fingerprint(target.Rolled()))
+	}
+	c.State, c.Since, c.Due = s.f.state(m, target, s.of.target(c.Name), s.soak)
+	c.Broken, c.AwaitsOwn = m.broken(), target.AwaitsOwn
+	awaitsTurn := c.State == planner.Pending && len(target.Waiting) > 0 && !target.Admitted(m.addOn())
+	c.Held = cmp.Or(s.f.keeps(s.index, m), heldBy(target, awaitsTurn))
+	if c.Leaving {
+		c.Held = "keeps what it has while the decisions of placement " + s.f.placements[s.index].Key.String() + " change"
+		return
+	}
+	s.stuck.add(m, c.State == planner.Pending && c.Held == "", s.f.now)
+}
+
+// add adds a cluster to the placement.
+func (s *survey) add(c planner.Cluster, addOn types.UID) {
+	before, had := s.f.ways[c.Name]
+	if had {
+		s.looked.Insert(c.Name)
+	}
+	if next, onWay := before.goesOn(s.of.common, addOn, s.f.now).follow(&c, s.soak, s.f.now); onWay {
+		s.ways[c.Name] = next
+	}
+	s.placement.Clusters = append(s.placement.Clusters, c)
 }
 
 func (f facts) target(addOn *addonv1beta1.ManagedClusterAddOn, index int) addonconfig.Target {

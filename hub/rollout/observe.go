@@ -60,9 +60,8 @@ func (r *Reconciler) observe(ctx context.Context, name string, now time.Time) (f
 	if f.states, err = r.Store.States(ctx, configs...); err != nil {
 		return f, err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	f.admitted, f.ways = r.admissions[name], r.ways[name] // They are replaced, and never changed.
+	before, _ := r.decided.Get(name)
+	f.admitted, f.ways = before.admissions, before.ways
 	return f, nil
 }
 
@@ -104,7 +103,7 @@ func (r *Reconciler) readMembers(ctx context.Context, name string, now time.Time
 	return members, err
 }
 
-// World is what a pass knows about a ClusterManagementAddOn.
+// World holds what a pass knows about a ClusterManagementAddOn.
 type World struct {
 	Now time.Time
 	CMA *addonv1beta1.ClusterManagementAddOn
@@ -124,8 +123,9 @@ func (r *Reconciler) Rehearse(w World) {
 		members[addOn.Namespace] = newMember(addOn, nil).saw(r.members.Known(addOn), w.Now)
 	}
 	r.members.Keep(name, members)
+	before, _ := r.decided.Get(name)
 	r.remember(name, decide(facts{
 		now: w.Now, cma: w.CMA, placements: w.Placements, members: members, states: w.States, served: w.Served,
-		admitted: r.admissions[name], ways: r.ways[name],
+		admitted: before.admissions, ways: before.ways,
 	}))
 }

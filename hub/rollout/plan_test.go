@@ -204,9 +204,10 @@ func TestAnAddOnThatIsCreatedAgainIsAskedAboutAnew(t *testing.T) {
 	plan := func(r *Reconciler, uid types.UID, now time.Time) admission {
 		addOn := fixture.AddOn("c")
 		addOn.UID = uid
+		before, _ := r.decided.Get("hello")
 		p := decide(facts{
 			now: now, cma: fixture.NewCMA(nil, fixture.Placement("p", template)), states: addonconfig.States{template: {Hash: "t"}},
-			placements: []*fleet.Decisions{selects("c")}, members: membersOf(addOn), admitted: r.admissions["hello"],
+			placements: []*fleet.Decisions{selects("c")}, members: membersOf(addOn), admitted: before.admissions,
 		})
 		r.remember("hello", p)
 		return p.admissions["c"]

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +18,7 @@ import (
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/kept"
 	"github.com/spokelet/spokelet/internal/objectwatch"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -49,10 +49,8 @@ type Reconciler struct {
 
 	members fleet.Members[*member]
 
-	mu sync.Mutex
-	// admissions are the decisions by ClusterManagementAddOn and cluster, ways what else the next plan needs of this one.
-	admissions map[string]map[string]admission
-	ways       map[string]map[string]way
+	// decided is the last plan of each ClusterManagementAddOn.
+	decided kept.Map[string, decided]
 }
 
 // Reconcile plans one ClusterManagementAddOn.
@@ -68,32 +66,35 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return reconcile.FromError(err).And(restored).Settle(now)
 	}
 	if f.cma == nil {
-		r.forget(req.Name)
+		r.decided.Forget(req.Name)
 		return r.collect(ctx, req.Name, f, nil).And(restored).Settle(now)
 	}
-	p := decide(f)
-	after := conclude(f, p)
+	return r.act(ctx, f, decide(f)).And(restored).Settle(now)
+}
+
+// act writes the progress of a plan, and admits by it.
+func (r *Reconciler) act(ctx context.Context, f facts, p plan) reconcile.Outcome {
+	name, after := f.cma.Name, conclude(f, p)
 	changed, err := r.AddOns.PatchClusterManagementAddOnStatus(ctx, f.cma, after)
 	if apierrors.IsConflict(err) {
 		// Configurations and ClusterManagementAddOns are watched apart: a new template may be seen before the strategy that
 		// was written ahead of it. Nothing is admitted by a strategy of before.
-		return reconcile.FromError(err).Settle(now)
+		return reconcile.FromError(err)
 	}
-	woken := r.remember(req.Name, p)
+	woken := r.remember(name, p)
 	if changed {
 		log.FromContext(ctx).V(1).Info("recorded the progress of placements")
 	}
-	r.wake(ctx, req.Name, woken)
-	outcome := restored.And(reconcile.FromError(client.IgnoreNotFound(err))).And(reconcile.DoneUntil(p.wake))
-	return outcome.And(r.collect(ctx, req.Name, f, after)).Settle(now)
+	r.wake(ctx, name, woken)
+	outcome := reconcile.FromError(client.IgnoreNotFound(err)).And(reconcile.DoneUntil(p.wake))
+	return outcome.And(r.collect(ctx, name, f, after))
 }
 
 // Admission returns whether an add-on may have a target now and, if not, why. Both are unset when the present plan does
 // not know this ManagedClusterAddOn or the target yet.
 func (r *Reconciler) Admission(addOn metav1.Object, target []addonv1beta1.ConfigReference) (bool, string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	decision := r.admissions[addOn.GetName()][addOn.GetNamespace()]
+	plan, _ := r.decided.Get(addOn.GetName())
+	decision := plan.admissions[addOn.GetNamespace()]
 	if !decision.isAbout(addOn.GetUID(), Fingerprint(target)) {
 		return false, ""
 	}
@@ -102,27 +103,15 @@ func (r *Reconciler) Admission(addOn metav1.Object, target []addonv1beta1.Config
 
 // remember stores the decisions of a plan, and returns the clusters whose admission changed.
 func (r *Reconciler) remember(addOn string, p plan) []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	before, _ := r.decided.Get(addOn)
+	r.decided.Put(addOn, p.decided)
 	var changed []string
 	for cluster, decision := range p.admissions {
-		if r.admissions[addOn][cluster] != decision {
+		if before.admissions[cluster] != decision {
 			changed = append(changed, cluster)
 		}
 	}
-	if r.admissions == nil {
-		r.admissions, r.ways = map[string]map[string]admission{}, map[string]map[string]way{}
-	}
-	r.admissions[addOn], r.ways[addOn] = p.admissions, p.ways
 	return changed
-}
-
-// forget drops the decisions about an add-on.
-func (r *Reconciler) forget(addOn string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.admissions, addOn)
-	delete(r.ways, addOn)
 }
 
 // wake starts a pass for the add-on on the given clusters.

@@ -102,13 +102,14 @@ func (r *play) minute(addOns ...*addonv1beta1.ManagedClusterAddOn) []string {
 	if r.mandatory {
 		strategy.MandatoryDecisionGroups.MandatoryDecisionGroups = []clusterv1alpha1.MandatoryDecisionGroup{{GroupIndex: 0}}
 	}
+	before, _ := r.decided.Get("hello")
 	p := decide(facts{
 		now: r.now, states: addonconfig.States{fixture.Template("t"): {Hash: "t"}},
 		cma: fixture.NewCMA(nil, fixture.ByStrategy(clusterv1alpha1.RolloutStrategy{
 			Type: clusterv1alpha1.ProgressivePerGroup, ProgressivePerGroup: strategy,
 		}, fixture.Placement("p", fixture.Template("t")))),
 		placements: []*fleet.Decisions{placement}, members: membersOf(addOns...), served: r.served,
-		admitted: r.admissions["hello"], ways: r.ways["hello"],
+		admitted: before.admissions, ways: before.ways,
 	})
 	r.remember("hello", p)
 	r.late = p.placements[0].TimedOut

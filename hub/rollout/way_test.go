@@ -35,6 +35,7 @@ func (r *turns) minute(a *addonv1beta1.ManagedClusterAddOn, selected ...string) 
 	}
 	placement := selects(selected...)
 	placement.Groups["b"] = fleet.Group{Index: 1}
+	before, _ := r.decided.Get("hello")
 	p := decide(facts{
 		now: r.now, states: addonconfig.States{fixture.Template("t"): {Hash: "t"}, fixture.DeploymentConfig("own"): {Hash: "o"}},
 		cma: fixture.NewCMA(nil, fixture.ByStrategy(clusterv1alpha1.RolloutStrategy{
@@ -45,7 +46,7 @@ func (r *turns) minute(a *addonv1beta1.ManagedClusterAddOn, selected ...string) 
 			},
 		}, fixture.Placement("p", fixture.Template("t")))),
 		placements: []*fleet.Decisions{placement}, members: membersOf(addOns...), served: map[string]bool{"a": true},
-		admitted: r.admissions["hello"], ways: r.ways["hello"],
+		admitted: before.admissions, ways: before.ways,
 	})
 	r.remember("hello", p)
 	r.late = p.placements[0].TimedOut

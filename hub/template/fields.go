@@ -28,7 +28,7 @@ const (
 	wantsIntegerOrText
 )
 
-// wanted is what a field takes.
+// wanted holds what a field takes.
 type wanted struct {
 	kind wantedKind
 	// bits is the size of an integer.

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// home is what a template has in namespaces, before anything moves.
+// home holds what a template has in namespaces, before anything moves.
 type home struct {
 	// namespaces are those with objects of the template.
 	namespaces sets.Set[string]

@@ -26,7 +26,7 @@ const (
 	maxTemplates = 64 << 20
 	// largeTemplate is from how many bytes of JSON a template counts as large.
 	largeTemplate = 128 << 10
-	// leastTemplate is what a template takes at least.
+	// leastTemplate is the least that a template takes.
 	leastTemplate = 16 << 10
 )
 

@@ -138,7 +138,7 @@ func many(n int) []byte {
 	return []byte(listOf(items...))
 }
 
-// BenchmarkAWholeList is what every list costs, with this package or without it.
+// BenchmarkAWholeList measures what every list costs, with this package or without it.
 func BenchmarkAWholeList(b *testing.B) {
 	_, scheme := clusters(b)
 	raw := many(1000)
@@ -150,7 +150,7 @@ func BenchmarkAWholeList(b *testing.B) {
 	}
 }
 
-// BenchmarkAListTakenApart is what a list costs besides, when one of its items cannot be decoded.
+// BenchmarkAListTakenApart measures what a list costs besides, when one of its items cannot be decoded.
 func BenchmarkAListTakenApart(b *testing.B) {
 	k, _ := clusters(b)
 	raw := many(1000)

@@ -87,7 +87,7 @@ type kind struct {
 	decoder runtime.Decoder
 }
 
-// verdict is what came of decoding one object.
+// verdict says what came of decoding one object.
 type verdict struct {
 	// raw is what a client decodes: the object itself, or its metadata with a mark; nil when not even that is possible.
 	raw json.RawMessage

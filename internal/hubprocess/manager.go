@@ -23,7 +23,7 @@ import (
 	"github.com/spokelet/spokelet/internal/watch"
 )
 
-// Program is what a manager of controller-runtime needs to know of a program.
+// Program holds what a manager of controller-runtime needs to know of a program.
 type Program struct {
 	// Name is the program in messages, such as "the hub manager".
 	Name string

@@ -8,7 +8,7 @@ const (
 	least = 8  // even a map with one entry has so many slots
 )
 
-// weighMap is what a map takes beside its keys and values.
+// weighMap is the size that a map takes beside its keys and values.
 func weighMap(entries int) int {
 	if entries == 0 {
 		return 3 * boxed

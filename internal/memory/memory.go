@@ -23,7 +23,7 @@ const (
 	quiet = 2 * time.Second
 	// later is the pause after a release in which more work may have followed that sends no requests.
 	later = 30 * time.Second
-	// little is what a process at rest may allocate in that pause, in bytes.
+	// little is how much a process at rest may allocate in that pause, in bytes.
 	little = 32 << 20
 )
 

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// kindPhase is what discovery showed about a resource.
+// kindPhase says what discovery showed about a resource.
 type kindPhase int
 
 const (

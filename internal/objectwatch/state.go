@@ -29,7 +29,7 @@ func (r Ref) String() string {
 	return r.GroupResource().String() + " " + r.Namespace + "/" + r.Name
 }
 
-// Phase is what is known of an object.
+// Phase says what is known of an object.
 type Phase int
 
 const (
@@ -67,7 +67,7 @@ type Cause struct {
 	Message string
 }
 
-// State is what is known of an object.
+// State holds what is known of an object.
 type State struct {
 	Phase Phase
 	// Object is the object if it was found. It is shared and must not be changed.
@@ -109,7 +109,7 @@ func sameObject(a, b *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(like.Object, b.Object)
 }
 
-// observed is what the requests for an object showed.
+// observed holds what the requests for an object showed.
 type observed struct {
 	// synced reports whether the object or its absence was observed; object is nil if it was absent.
 	synced bool

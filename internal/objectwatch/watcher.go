@@ -60,7 +60,7 @@ type entry struct {
 	observed
 	// owners is the number of owners for which it is watched, refused of those beyond whose share it is.
 	owners, refused int
-	// resource is what is watched, and stop ends the watch; nil without a watch.
+	// resource names what is watched, and stop ends the watch; nil without a watch.
 	resource schema.GroupVersionResource
 	stop     context.CancelFunc
 	// run identifies the watch, so that the last events of an earlier one are ignored.

@@ -6,14 +6,14 @@ import (
 	"net/netip"
 )
 
-// withheld is what a client elsewhere is told of a failed check.
+// withheld holds what a client elsewhere is told of a failed check.
 const withheld = "failed: reason withheld"
 
 // Line is one line of an answer.
 type Line struct {
 	// Name is the name of the check. A line without a name is for clients on the loopback address only.
 	Name string
-	// Text is what it found.
+	// Text says what it found.
 	Text string
 	// State is how it ended.
 	State State

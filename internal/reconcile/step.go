@@ -31,7 +31,7 @@ const (
 
 // Step is one planned write.
 type Step[T client.Object] struct {
-	// Verb is what is done.
+	// Verb says what is done.
 	Verb Verb
 	// Before is the object as it was observed; unset for Create.
 	Before T

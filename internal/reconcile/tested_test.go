@@ -28,7 +28,7 @@ func TestMetadataIsPatchedByWhatChanges(t *testing.T) {
 		was, is func(*corev1.Node)
 		// ops are the operations after the test of the UID.
 		ops string
-		// others is what another client did in between, and fits whether the patch goes on.
+		// others holds what another client did in between, and fits whether the patch goes on.
 		others func(*corev1.Node)
 		fits   bool
 	}{

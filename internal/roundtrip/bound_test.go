@@ -133,3 +133,24 @@ func TestACallerThatEndsItsRequestIsToldItsOwnReason(t *testing.T) {
 		require.NotErrorIs(t, err, errSilent)
 	})
 }
+
+// Shows: work/retry-after
+func TestAServerAsksForAPauseOfAMinuteAtMost(t *testing.T) {
+	for asked, want := range map[string]string{
+		"1": "1", "60": "60", "61": "60", "86400": "60", "": "", "Wed, 21 Oct 2026 07:28:00 GMT": "Wed, 21 Oct 2026 07:28:00 GMT",
+	} {
+		t.Run(asked, func(t *testing.T) {
+			server := Func(func(*http.Request) (*http.Response, error) {
+				return &http.Response{
+					StatusCode: http.StatusTooManyRequests, Body: http.NoBody, Header: http.Header{"Retry-After": {asked}},
+				}, nil
+			})
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://hub", http.NoBody)
+			require.NoError(t, err)
+			response, err := Bound(time.Minute)(server).RoundTrip(request)
+			require.NoError(t, err)
+			require.NoError(t, response.Body.Close())
+			assert.Equal(t, want, response.Header.Get("Retry-After"))
+		})
+	}
+}

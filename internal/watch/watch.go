@@ -60,7 +60,7 @@ func Refused(err error) bool {
 		apierrors.IsMethodNotSupported(err)
 }
 
-// state is what Run keeps from one watch to the next.
+// state holds what Run keeps from one watch to the next.
 type state struct {
 	reflector *cache.Reflector
 	course    course

@@ -100,7 +100,7 @@ type check struct {
 	path []string
 	// good is a CEL expression about the value, which it calls %[1]s.
 	good string
-	// must is what the value must be, for people.
+	// must says what the value must be, for people.
 	must string
 	// otherwise says why, for people; empty where a program in Go cannot read the object.
 	otherwise string

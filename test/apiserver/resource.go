@@ -197,7 +197,7 @@ func (r *Resource) check(o object) field.ErrorList {
 	return append(wrong, listtype.ValidateListSetsAndMaps(nil, r.definition.schema, o)...)
 }
 
-// described is what discovery says of the resource.
+// described holds what discovery says of the resource.
 func (r *Resource) described() []metav1.APIResource {
 	verbs := metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 	all := []metav1.APIResource{{

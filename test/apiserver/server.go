@@ -240,7 +240,7 @@ func (s *Server) answerError(r *request, err error) *http.Response {
 	return s.answer(r, int(status.Code), encode(status))
 }
 
-// statusOf is what an API server says about an error.
+// statusOf returns what an API server says about an error.
 func statusOf(err error) metav1.Status {
 	var status metav1.Status
 	if known, ok := err.(apierrors.APIStatus); ok {

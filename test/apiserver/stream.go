@@ -15,7 +15,7 @@ import (
 type stream struct {
 	selection
 
-	// resource is what it shows, in the form.
+	// resource names what it shows, in the form.
 	resource *Resource
 	form     form
 	// after is the version after which changes are shown.

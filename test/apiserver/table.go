@@ -103,7 +103,7 @@ func (t *table) at(version uint64, namespace string, selects func(*stored) bool)
 	return all, nil
 }
 
-// selection is what a list or a watch asks for.
+// selection holds what a list or a watch asks for.
 type selection struct {
 	namespace, name string
 	labels          labels.Selector

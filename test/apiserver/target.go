@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// target is what a request is about.
+// target holds what a request is about.
 type target struct {
 	// Verb is that of the API: "list" and "deletecollection" without a name.
 	Verb                                                         string

@@ -10,7 +10,7 @@ type rule struct {
 	from, except []string
 	// only, when set, is all that they may import of this module, besides what is below themselves.
 	only []string
-	// never is what they may not import.
+	// never holds what they may not import.
 	never []string
 }
 

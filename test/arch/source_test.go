@@ -146,13 +146,17 @@ func (s source) checkCalls() []string {
 }
 
 // checkOneOfEach complains about a second one of what the kit has: pauses that double, lists that are cut, texts that are
-// cut.
+// cut, values that are remembered by key.
 func (s source) checkOneOfEach() []string {
 	var found []string
 	complain := func(n ast.Node, format string) { found = append(found, fmt.Sprintf("%s: "+format, s.at(n.Pos()))) }
 	for _, f := range s.files {
 		ast.Inspect(f, func(n ast.Node) bool {
 			switch node := n.(type) {
+			case *ast.StructType:
+				if s.path != "internal/kept" && isGuardedMap(node) {
+					complain(node, "values that are remembered by key are in a kept.Map")
+				}
 			case *ast.BasicLit:
 				if s.path == "internal/message" || node.Kind != token.STRING {
 					break
@@ -176,6 +180,22 @@ func (s source) checkOneOfEach() []string {
 		})
 	}
 	return found
+}
+
+// isGuardedMap reports whether a struct is a mutex and a map of values. Pointers in a map change under its mutex.
+func isGuardedMap(s *ast.StructType) bool {
+	guards, maps := 0, 0
+	for _, field := range s.Fields.List {
+		if of, ok := field.Type.(*ast.SelectorExpr); ok && exprName(of.X) == "sync" {
+			guards++
+		}
+		if of, ok := field.Type.(*ast.MapType); ok {
+			if _, points := of.Value.(*ast.StarExpr); !points {
+				maps++
+			}
+		}
+	}
+	return guards == 1 && maps == 1 && len(s.Fields.List) == 2
 }
 
 // isErrorText reports whether an expression is the text of an error.
@@ -333,6 +353,10 @@ func TestTheChecksOfSourceReportWhatBreaksThem(t *testing.T) {
 const a = " ..."`, source.checkOneOfEach, "message.Cut"},
 		"the text of an error": {"agent/x", "a.go", "package x\nvar a = strings.Contains(err.Error(), `b`)",
 			source.checkOneOfEach, "internal/apierror"},
+		"a memory of its own": {"agent/x", "a.go", "package x\ntype a struct{ mu sync.Mutex; of map[string]int }",
+			source.checkOneOfEach, "kept.Map"},
+		"a map that changes in place": {"agent/x", "a.go", "package x\ntype a struct{ mu sync.Mutex; of map[string]*int }",
+			source.checkOneOfEach, ""},
 		"a list of the kit":    {"internal/message", "a.go", "package x\nconst a = `%s and %d more`", source.checkOneOfEach, ""},
 		"a requeue":            {"agent/x", "a.go", "package x\nvar a = r{Requeue: true}", source.checkCalls, "Requeue"},
 		"a requeue of the kit": {"internal/reconcile", "a.go", "package x\nvar a = r{Requeue: true}", source.checkCalls, ""},

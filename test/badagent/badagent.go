@@ -150,7 +150,7 @@ func set(conditions *[]metav1.Condition, kind string, n int, message string) {
 	meta.SetStatusCondition(conditions, metav1.Condition{Type: kind, Status: status, Reason: "Storm", Message: message})
 }
 
-// feedback is what an agent feeds back of one object: 100 texts of a kilobyte.
+// feedback holds what an agent feeds back of one object: 100 texts of a kilobyte.
 func feedback(n int) []workv1.ManifestCondition {
 	var values []workv1.FeedbackValue
 	for i := range 100 {

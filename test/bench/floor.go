@@ -15,7 +15,7 @@ import (
 // namespaceFloor has the works of the floor on the hub and their objects on the cluster.
 const namespaceFloor = "bench-floor"
 
-// template is what the agent left of one work, to send the same without it.
+// template holds what the agent left of one work, to send the same without it.
 type template struct {
 	work    workv1.ManifestWork
 	applied workv1.AppliedManifestWork
@@ -67,7 +67,7 @@ func (r *run) floor(ctx context.Context) error {
 	return nil
 }
 
-// floorWork is what belongs to one work of the floor.
+// floorWork holds what belongs to one work of the floor.
 type floorWork struct {
 	work    *workv1.ManifestWork
 	applied *workv1.AppliedManifestWork

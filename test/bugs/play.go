@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Outcome is what a program did with a bug.
+// Outcome says what a program did with a bug.
 type Outcome struct {
 	Bug     Bug
 	Program string

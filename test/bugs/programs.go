@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Program is what can notice a bug: a test, or several.
+// Program notices a bug: a test, or several.
 type Program struct {
 	Name string
 	// What says what it is, for a table.

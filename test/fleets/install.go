@@ -43,7 +43,7 @@ type installation struct {
 	// wanted are the selections of which at least one write was made since the last one that was written completely, which
 	// is the first.
 	wanted [][]string
-	// stored is what the API server has had, in the order of writes.
+	// stored holds what the API server has had, in the order of writes.
 	stored []version
 	// pages and placement are how many writes the watches of both have shown.
 	pages, placement int
@@ -242,7 +242,7 @@ func (w *installation) seen(n int) int {
 	return n
 }
 
-// look is what the hub manager knows.
+// look holds what the hub manager knows.
 func (w *installation) look() *fleet.Decisions {
 	if w.chance(50) {
 		w.before = nil // It starts again.

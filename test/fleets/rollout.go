@@ -25,7 +25,7 @@ func Rollout(decide Planner) Property {
 	}}
 }
 
-// world is what there is: clusters with their states, and the time.
+// world holds what there is: clusters with their states, and the time.
 type world struct {
 	*Game
 	decide Planner

@@ -51,7 +51,7 @@ type Options struct {
 	Workers int
 }
 
-// Tally is what a run found.
+// Tally holds what a run found.
 type Tally struct {
 	Name                    string
 	Games, Steps, Decisions int

@@ -24,7 +24,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// Senses is what the hub manager gets to know of an upgrade. A test takes something away, as a bug does.
+// Senses holds what the hub manager gets to know of an upgrade. A test takes something away, as a bug does.
 type Senses struct {
 	// World changes what the planner knows, Configured the add-on after its configuration is recorded, and Progress what
 	// is known of its works.
@@ -319,7 +319,7 @@ func (u *upgrade) report(at *site) {
 		addonv1beta1.ManagedClusterAddOnConditionAvailable, status, "Lease", u.now.Add(at.offset)))
 }
 
-// progress is what the works of the references say; new ones are not applied yet.
+// progress holds what the works of the references say; new ones are not applied yet.
 func (u *upgrade) progress(at *site, references []addonv1beta1.ConfigReference) addon.Progress {
 	want := ""
 	for _, r := range references {
@@ -354,7 +354,7 @@ func (u *upgrade) states() addonconfig.States {
 	return addonconfig.States{upgraded: {Hash: strconv.Itoa(u.version)}}
 }
 
-// world is what the planner knows. At times the decisions are being written, or the Placement is replaced.
+// world holds what the planner knows. At times the decisions are being written, or the Placement is replaced.
 func (u *upgrade) world() rollout.World {
 	w := rollout.World{Now: u.now, CMA: u.cma, States: u.states(), Served: map[string]bool{}}
 	var pages []*clusterv1beta1.PlacementDecision

@@ -98,7 +98,7 @@ func read(ctx context.Context, r client.Reader, key types.NamespacedName) (*core
 	return &found, nil
 }
 
-// step is what has to be done to a copy.
+// step says what has to be done to a copy.
 type step string
 
 const (

@@ -55,7 +55,7 @@ func main() {
 	}
 }
 
-// options is what the command line says.
+// options holds what the command line says.
 type options struct {
 	Cluster, HubKubeconfig, Kubeconfig, AddonName, AddonNamespace, Account string
 	LeaseDuration                                                          time.Duration

@@ -53,7 +53,7 @@ type Options struct {
 	Each func(Outcome)
 }
 
-// Outcome is what came of a play.
+// Outcome says what came of a play.
 type Outcome struct {
 	Seed   uint64
 	Scenes string

@@ -22,7 +22,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// wants is what the people of a play want.
+// wants says what the people of a play want.
 type wants struct {
 	prefix string
 	// image is that of each add-on, on the clusters that are selected for it.
@@ -40,7 +40,7 @@ func newWants(prefix string) *wants {
 	}
 }
 
-// seen is what the API servers have of a play on one cluster.
+// seen holds what the API servers have of a play on one cluster.
 type seen struct {
 	cluster     clusterv1.ManagedCluster
 	addOns      map[string]*addonv1alpha1.ManagedClusterAddOn

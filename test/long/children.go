@@ -86,7 +86,7 @@ func (o Options) chosen() ([]child, error) {
 	return some, nil
 }
 
-// Outcome is what came of a child.
+// Outcome says what came of a child.
 type Outcome struct {
 	// Name is its name, and Command what it ran.
 	Name, Command string

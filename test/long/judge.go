@@ -74,7 +74,7 @@ type Life struct {
 	Trends map[fleet.Figure]Trend
 }
 
-// Trend is what became of a figure.
+// Trend holds what became of a figure.
 type Trend struct {
 	// First and Last are of the first and the last quarter: the median of one life, and percentile 90 of several, which
 	// the youth of some lives does not lower.

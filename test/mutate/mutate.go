@@ -29,7 +29,7 @@ type Options struct {
 	Log io.Writer
 }
 
-// Result is what became of the changes of one package.
+// Result holds what became of the changes of one package.
 type Result struct {
 	// Package is the folder, below the module root.
 	Package string

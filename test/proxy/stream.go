@@ -22,7 +22,7 @@ const (
 const expired = `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",` +
 	`"message":"too old resource version","reason":"Expired","code":410}}` + "\n"
 
-// script is what happens to one watch.
+// script holds what happens to one watch.
 type script struct {
 	late, hangs, silent time.Duration
 	twice, expire, lied bool

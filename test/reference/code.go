@@ -11,7 +11,7 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// Code is what the code of the programs says to the outside.
+// Code holds what the code of the programs says to the outside.
 type Code struct {
 	// Reasons are the reasons of conditions and Events, Metrics the names of metrics, each with a place in the code.
 	Reasons, Metrics map[string]string

@@ -41,7 +41,7 @@ func Parts(seed uint64, runs int) []Part {
 	}
 }
 
-// Report is what was seen.
+// Report holds what was seen.
 type Report struct {
 	// Date is when it began.
 	Date time.Time `json:"date"`
@@ -62,7 +62,7 @@ type Row struct {
 	Value string `json:"value"`
 }
 
-// Result is what came of a part.
+// Result holds what came of a part.
 type Result struct {
 	Part
 	// Seconds is how long all runs took.

@@ -55,8 +55,8 @@ type Options struct {
 	Admission []string
 	// LeasesApart gives leases an etcd of their own, so that heartbeats are not in the way of other writes.
 	LeasesApart bool
-	// Stores is a directory with what Keep has kept of another control plane with the same LeasesApart, which this one
-	// goes on with; empty begins with empty stores.
+	// Stores is a directory with what Keep has kept of another control plane, which this one goes on with; empty begins
+	// with empty stores. With LeasesApart, leases begin empty when the other one had them in its only store.
 	Stores string
 	// FrontProxy lets the API server believe user FrontProxy, by a certificate, who sent a request that it passes on.
 	FrontProxy bool
@@ -188,7 +188,7 @@ func (c *ControlPlane) startProcesses(ctx context.Context, now time.Time) error 
 	args := c.apiserverArgs(ports[2], ports[0])
 	first := []*Process{c.etcd}
 	if c.opts.LeasesApart {
-		c.leases = c.process("etcd", "etcd-leases", c.etcdArgs("etcd-leases", ports[3], ports[4]))
+		c.leases = c.process("etcd", leaseStore, c.etcdArgs(leaseStore, ports[3], ports[4]))
 		args = append(args, "--etcd-servers-overrides=coordination.k8s.io/leases#"+etcdURL(ports[3]))
 		first = append(first, c.leases)
 	}

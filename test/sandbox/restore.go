@@ -2,10 +2,15 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
+
+// leaseStore is the directory of the etcd for leases, with Options.LeasesApart.
+const leaseStore = "etcd-leases"
 
 // BackUp keeps a copy of the store as it is now, for Restore. The API server is away meanwhile.
 func (c *ControlPlane) BackUp(ctx context.Context) error {
@@ -48,9 +53,13 @@ func (c *ControlPlane) takeOver() error {
 	return nil
 }
 
-// copyStores copies the stores from one directory to another one.
+// copyStores copies the stores from one directory to another one. A store of leases that is not there begins empty, as
+// it does where a hub gets one later: the agents and the controllers create their leases again.
 func (c *ControlPlane) copyStores(to, from string) error {
 	for _, store := range c.storeNames() {
+		if _, err := os.Stat(filepath.Join(from, store)); store == leaseStore && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		if err := os.CopyFS(filepath.Join(to, store), os.DirFS(filepath.Join(from, store))); err != nil {
 			return err
 		}
@@ -61,7 +70,7 @@ func (c *ControlPlane) copyStores(to, from string) error {
 // storeNames are the directories of the stores.
 func (c *ControlPlane) storeNames() []string {
 	if c.opts.LeasesApart {
-		return []string{"etcd", "etcd-leases"}
+		return []string{"etcd", leaseStore}
 	}
 	return []string{"etcd"}
 }

@@ -195,21 +195,26 @@ func TestControllersSignAndCollect(t *testing.T) {
 }
 
 func TestAControlPlaneGoesOnWithTheStoresOfAnother(t *testing.T) {
-	kept := filepath.Join(t.TempDir(), "kept")
-	former, err := sandbox.Start(t.Context(), sandbox.Options{Name: "former", LeasesApart: true})
-	require.NoError(t, err)
-	defer former.Stop()
-	_, err = clientFor(t, former.Admin()).CoreV1().Namespaces().Create(t.Context(), namespace("kept"), metav1.CreateOptions{})
-	require.NoError(t, err)
-	require.NoError(t, former.Keep(t.Context(), kept))
-	require.ErrorContains(t, former.Keep(t.Context(), kept), "name a new one")
-	former.Stop()
+	for had, apart := range map[string]bool{"leases apart": true, "leases with the rest": false} {
+		t.Run(had, func(t *testing.T) {
+			kept := filepath.Join(t.TempDir(), "kept")
+			former, err := sandbox.Start(t.Context(), sandbox.Options{Name: "former", LeasesApart: apart})
+			require.NoError(t, err)
+			defer former.Stop()
+			_, err = clientFor(t, former.Admin()).CoreV1().Namespaces().
+				Create(t.Context(), namespace("kept"), metav1.CreateOptions{})
+			require.NoError(t, err)
+			require.NoError(t, former.Keep(t.Context(), kept))
+			require.ErrorContains(t, former.Keep(t.Context(), kept), "name a new one")
+			former.Stop()
 
-	next, err := sandbox.Start(t.Context(), sandbox.Options{Name: "next", LeasesApart: true, Stores: kept})
-	require.NoError(t, err)
-	defer next.Stop()
-	_, err = clientFor(t, next.Admin()).CoreV1().Namespaces().Get(t.Context(), "kept", metav1.GetOptions{})
-	require.NoError(t, err)
+			next, err := sandbox.Start(t.Context(), sandbox.Options{Name: "next", LeasesApart: true, Stores: kept})
+			require.NoError(t, err)
+			defer next.Stop()
+			_, err = clientFor(t, next.Admin()).CoreV1().Namespaces().Get(t.Context(), "kept", metav1.GetOptions{})
+			require.NoError(t, err)
+		})
+	}
 }
 
 func TestMissingProgramsAreNamed(t *testing.T) {

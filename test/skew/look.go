@@ -27,7 +27,7 @@ import (
 // secretAddOn is the Secret with the credential of the add-on.
 const secretAddOn = addOnName + "-hub-kubeconfig"
 
-// Cluster is what a look at a managed cluster and its part of the hub shows.
+// Cluster holds what a look at a managed cluster and its part of the hub shows.
 type Cluster struct {
 	// Available reports whether the hub says that the cluster is available. Agent is the identity with which it joined.
 	Available bool

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Report is what happened on a path.
+// Report holds what happened on a path.
 type Report struct {
 	// Path is the path.
 	Path Path

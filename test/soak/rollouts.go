@@ -51,7 +51,7 @@ type RolloutsOptions struct {
 	Log io.Writer
 }
 
-// RolloutsReport is what a soak of rollouts measured.
+// RolloutsReport holds what a soak of rollouts measured.
 type RolloutsReport struct {
 	// Clusters is how many clusters the add-on has.
 	Clusters int
@@ -73,7 +73,7 @@ type rollouts struct {
 	fleet  *fleet.Fleet
 	audits measure.Audits
 	users  map[string][]string
-	// rest is what had been written when the last rollout had come to rest.
+	// rest holds what had been written when the last rollout had come to rest.
 	rest map[string]int
 
 	mu     sync.Mutex

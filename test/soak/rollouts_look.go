@@ -21,7 +21,7 @@ import (
 	"github.com/spokelet/spokelet/test/sandbox/fleet"
 )
 
-// image is what a version runs.
+// image holds what a version runs.
 func image(version string) string { return "registry.example.com/rolling:" + version }
 
 // templateOf is the template of a version, by its name.

@@ -48,7 +48,7 @@ type RotationOptions struct {
 	Log io.Writer
 }
 
-// RotationReport is what a soak of rotations measured.
+// RotationReport holds what a soak of rotations measured.
 type RotationReport struct {
 	// Reads counts the reads of the client: all, and those that fell into an outage, which hold on or fail.
 	Reads, ReadsInOutage int

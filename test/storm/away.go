@@ -70,7 +70,7 @@ func (s *storm) awaitReturns(ctx context.Context) {
 	}
 }
 
-// hubHash is what the names of applied records begin with.
+// hubHash holds what the names of applied records begin with.
 func (s *storm) hubHash() string {
 	hash := sha256.Sum256([]byte(s.fleet.Link.Host))
 	return hex.EncodeToString(hash[:])

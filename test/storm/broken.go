@@ -27,7 +27,7 @@ const (
 	awayPatience = 45 * time.Second
 )
 
-// typingError is what is wrong with a manifest.
+// typingError holds what is wrong with a manifest.
 type typingError string
 
 const (

@@ -14,7 +14,7 @@ import (
 
 // world is all that hub and cluster say.
 type world struct {
-	// hubHash is what the names of applied records begin with, agentID whose they are.
+	// hubHash holds what the names of applied records begin with, agentID whose they are.
 	hubHash, agentID string
 	// objects are those that exist, by the number of the thing.
 	objects map[int]*unstructured.Unstructured

@@ -93,7 +93,7 @@ type audit struct {
 	kinds map[string]int
 }
 
-// line is what is needed of a line of an audit log.
+// line holds what is needed of a line of an audit log.
 type line struct {
 	Verb string `json:"verb"`
 	URI  string `json:"requestURI"`

@@ -72,7 +72,7 @@ func (w *work) spec() workv1.ManifestWorkSpec {
 	return spec
 }
 
-// option is what the work says about one object.
+// option holds what the work says about one object.
 func (w *work) option(t *thing) workv1.ManifestConfigOption {
 	option := workv1.ManifestConfigOption{
 		ResourceIdentifier: identifier(t), UpdateStrategy: &workv1.UpdateStrategy{Type: t.strategy},
@@ -120,7 +120,7 @@ func NewModel(seed uint64) *Model {
 	return m
 }
 
-// action is what an edit does.
+// action holds what an edit does.
 type action string
 
 const (
@@ -157,7 +157,7 @@ const (
 type Edit struct {
 	// Number counts from one.
 	Number int
-	// Action is what is done.
+	// Action says what is done.
 	Action action
 	// Work is the name of the work concerned, if any.
 	Work string
@@ -167,7 +167,7 @@ type Edit struct {
 	thing *thing
 	// things are all objects concerned, for their history.
 	things []*thing
-	// value is what is set by hand.
+	// value holds what is set by hand.
 	value string
 	// pause is how long something is away.
 	pause time.Duration
@@ -199,7 +199,7 @@ type leaving struct {
 	owned bool
 	// held tells that a foreign finalizer may be on it.
 	held bool
-	// parent is what it lives in, if that may go; works have the parent, or the object itself.
+	// parent holds what it lives in, if that may go; works have the parent, or the object itself.
 	parent *thing
 	works  []string
 }

@@ -63,7 +63,7 @@ type Options struct {
 	Log io.Writer
 }
 
-// Report is what happened in a storm.
+// Report holds what happened in a storm.
 type Report struct {
 	// Edits counts the edits that were done, Missed those of them that found no object to edit.
 	Edits, Missed int

@@ -23,7 +23,7 @@ const (
 	finalizer = domain + "/hold"
 )
 
-// kind is what an object of the storm is.
+// kind holds what an object of the storm is.
 type kind int
 
 const (
@@ -130,12 +130,12 @@ type thing struct {
 	exists bool
 	// presence reports whether it exists when no work writes it.
 	presence presence
-	// wentWith is what it was part of when that was the last to go; nil where it went alone.
+	// wentWith holds what it was part of when that was the last to go; nil where it went alone.
 	wentWith *thing
 	// released reports that works stopped writing it after the last calm. The agent may not have observed that yet, and
 	// then creates the object again when a hand deletes it.
 	released bool
-	// keeps is what hands set, and the agent must leave.
+	// keeps holds what hands set, and the agent must leave.
 	keeps map[string]keep
 }
 
@@ -207,7 +207,7 @@ func (t *thing) manifest(revision int) map[string]any {
 	return object
 }
 
-// content is what a manifest says beside who the object is.
+// content holds what a manifest says beside who the object is.
 func (t *thing) content(revision int) map[string]any {
 	value := "r" + strconv.Itoa(revision)
 	const rbac = "rbac.authorization.k8s.io"
@@ -266,7 +266,7 @@ func (t *thing) deploymentSpec(tag string) map[string]any {
 	return spec
 }
 
-// defaultSize is what the API server fills in where a custom resource says nothing.
+// defaultSize holds what the API server fills in where a custom resource says nothing.
 const defaultSize = 3
 
 // definitionOf is the content of the CustomResourceDefinition of a kind; the API server fills in spec.size.

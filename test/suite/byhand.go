@@ -24,7 +24,7 @@ import (
 // what happens after minutes takes none, and says to the second when it happens. The reconciler reads and writes with
 // Client.
 type Reconciler struct {
-	// Client is what the reconciler reads and writes with.
+	// Client holds what the reconciler reads and writes with.
 	Client *Live
 	// Clock is the clock of the reconciler.
 	Clock *clocktesting.FakePassiveClock
@@ -79,7 +79,7 @@ type Live struct {
 	writes  atomic.Int64
 }
 
-// index is what IndexField received.
+// index holds what IndexField received.
 type index struct {
 	kind    reflect.Type
 	field   string

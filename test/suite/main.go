@@ -15,7 +15,7 @@ import (
 	"github.com/spokelet/spokelet/test/sandbox"
 )
 
-// T is what this package needs of a test. *testing.T has it; Main gives one to the preparation of a package.
+// T holds what this package needs of a test. *testing.T has it; Main gives one to the preparation of a package.
 type T interface {
 	Helper()
 	Context() context.Context

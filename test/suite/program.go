@@ -21,7 +21,7 @@ const logVariable = "TEST_LOG"
 
 // Program is a hub manager or an agent that runs in the process of the test. It can be stopped and started again.
 type Program struct {
-	// Log is what it logs.
+	// Log holds what it logs.
 	Log *Log
 
 	name string

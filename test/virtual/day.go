@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Day is what happens to a World.
+// Day holds what happens to a World.
 type Day struct {
 	// Seed decides what happens and when.
 	Seed uint64

@@ -24,7 +24,7 @@ type happening struct {
 	do          func(*play)
 }
 
-// happenings is what happens in a day.
+// happenings holds what happens in a day.
 func happenings() []happening {
 	return []happening{
 		{"upgrade", 6, 6, (*play).upgrade},

@@ -22,7 +22,7 @@ import (
 // sharedSpace is a namespace of the hub in which grouped add-ons of all clusters have a role.
 const sharedSpace = "shared"
 
-// routine is what happens in each calm time at the same instants, because what follows can be judged only while the
+// routine holds what happens in each calm time at the same instants, because what follows can be judged only while the
 // hub has been well for a while.
 func (p *play) routine(lasts time.Duration) {
 	for at := roughTime + recovered + 10*time.Minute; at < lasts; at += roughTime + calmTime {

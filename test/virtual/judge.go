@@ -408,7 +408,7 @@ func (j *judge) secret(kind watch.EventType, cluster string, s *corev1.Secret) {
 	j.expires[o] = certificates[0].NotAfter.Add(-j.world.skews[cluster])
 }
 
-// saidOf is what the hub says of an add-on that does not go.
+// saidOf holds what the hub says of an add-on that does not go.
 func (w *World) saidOf(o one) string {
 	var addOn addonv1alpha1.ManagedClusterAddOn
 	if err := w.admin.Get(w.ctx, client.ObjectKey{Namespace: o.cluster, Name: o.addOn}, &addOn); err != nil {

@@ -217,7 +217,7 @@ func (w *World) addPrograms(m *member, way router) error {
 	return nil
 }
 
-// suffersAlways is what is always wrong with a cluster, and what its API server in memory does not do.
+// suffersAlways holds what is always wrong with a cluster, and what its API server in memory does not do.
 func (m *member) suffersAlways(w *World) {
 	m.toOwn.suffer(m.applies())
 	m.toOwn.suffer(m.escalates())

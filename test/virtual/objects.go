@@ -89,7 +89,7 @@ func mixed(texts ...string) uint32 {
 	return h.Sum32()
 }
 
-// hubObjects is what a hub has before there are clusters and add-ons.
+// hubObjects holds what a hub has before there are clusters and add-ons.
 func hubObjects() []client.Object {
 	all := clusterv1beta2.ManagedClusterSelector{
 		SelectorType: clusterv1beta2.LabelSelector, LabelSelector: &metav1.LabelSelector{},

@@ -158,7 +158,7 @@ func (u *userWork) differs(t thing, o *unstructured.Unstructured) string {
 	return ""
 }
 
-// model is what must be on a cluster by the works that people wrote.
+// model holds what must be on a cluster by the works that people wrote.
 type model struct {
 	mu    sync.Mutex
 	works map[string]*userWork

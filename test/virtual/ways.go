@@ -94,7 +94,7 @@ func (w way) honest() {
 	}
 }
 
-// finals is what people want in the end, in the order in which a person writes it.
+// finals holds what people want in the end, in the order in which a person writes it.
 func finals() []client.Object {
 	all := []client.Object{wayTemplate("v1"), config(wayAddOn, "info"), config(edge, "warn"), config(ownConfig, "debug")}
 	for i := range wayClusters {

@@ -14,7 +14,7 @@ import (
 	"github.com/spokelet/spokelet/test/proxy"
 )
 
-// errCut is what a client gets whose way to an API server is cut.
+// errCut holds what a client gets whose way to an API server is cut.
 var errCut = errors.New("the network is down")
 
 // link is the way of one program to one API server.

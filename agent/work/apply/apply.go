@@ -51,10 +51,10 @@ type run struct {
 	recheck time.Time
 	// readFirst reports that the object exists, whatever was known.
 	readFirst bool
-	// repairs is what is left of the limit of repairs, repaired what was done to an object that was in sync.
+	// repairs is the rest of the limit of repairs, repaired what was done to an object that was in sync.
 	repairs  watch.Limiter
 	repaired string
-	// config is what is applied, once the strategy ServerSideApply has read the manifest.
+	// config holds what is applied, once the strategy ServerSideApply has read the manifest.
 	config *ssa.Configuration
 }
 
@@ -138,7 +138,7 @@ func (r *run) finish(res Result) Result {
 	return res
 }
 
-// state is what is known of the object after the requests. live is nil when the object does not exist.
+// state holds what is known of the object after the requests. live is nil when the object does not exist.
 func (r *run) state(ctx context.Context, live *unstructured.Unstructured, err error) watch.State {
 	before, m := &r.step.Known.State, r.step.Manifest
 	after := watch.State{

@@ -10,7 +10,7 @@ import (
 	"github.com/spokelet/spokelet/agent/work/watch"
 )
 
-// Action is what is done about one manifest.
+// Action says what is done about one manifest.
 type Action string
 
 const (
@@ -47,20 +47,20 @@ type Step struct {
 	// Manifest and Raw are the manifest and its bytes.
 	Manifest *manifest.Manifest
 	Raw      []byte
-	// Action is what is done, and Reason why, in words.
+	// Action says what is done, and Reason why, in words.
 	Action Action
 	Reason string
 	// StatusFirst reads the object before the action, and does nothing more if at most its status changed.
 	StatusFirst bool
 	// Mode is how the manifest is handled.
 	Mode watch.Mode
-	// Known is what is known of the object.
+	// Known holds what is known of the object.
 	Known Known
 	// Frozen reports that the manifest is complete. An object that is in sync keeps the mode in which it was written.
 	Frozen bool
 	// Denial is why the executor of the work keeps the manifest from being applied; nil when it does not.
 	Denial *Denial
-	// Question is what the executor of the work needs; nil without an executor.
+	// Question holds what the executor of the work needs; nil without an executor.
 	Question *executor.Question
 	// Wake is when the step is decided again without an event; zero means never.
 	Wake time.Time
@@ -76,7 +76,7 @@ type Denial struct {
 	Final bool
 }
 
-// DenialOf is what a decision about the executor means for a manifest; nil when it is allowed.
+// DenialOf tells what a decision about the executor means for a manifest; nil when it is allowed.
 func DenialOf(d executor.Decision, frozen bool) *Denial {
 	if d.Verdict == executor.Denied && frozen {
 		d.Err = nil // the manifest is applied already
@@ -98,7 +98,7 @@ func permanent(err error) error {
 	return manifest.Failed(err.Error())
 }
 
-// Known is what is known of the object of a manifest before a step.
+// Known holds what is known of the object of a manifest before a step.
 type Known struct {
 	// State and Drift are those of the watch.
 	State watch.State
@@ -120,7 +120,7 @@ func (k *Known) InSync(request watch.Applied) bool {
 // Answered reports whether the last request was the same: it succeeded or failed for good.
 func (k *Known) Answered(request watch.Applied) bool { return k.State.Applied.Is(request) }
 
-// Result is what became of one manifest.
+// Result holds what became of one manifest.
 type Result struct {
 	// Err is why the manifest is not applied; nil when it is.
 	Err error
@@ -130,13 +130,13 @@ type Result struct {
 	Presence manifest.Presence
 	UID      string
 	ReadErr  error
-	// Feedback is what the rules read from the object; nil when there is none.
+	// Feedback holds what the rules read from the object; nil when there is none.
 	Feedback *watch.Feedback
 	// Behind reports that the object was frozen before this generation of the manifest could be applied.
 	Behind bool
 	// Unserved reports that the API server turned out not to serve the kind any more.
 	Unserved bool
-	// Repaired is what was done to an object that was in sync and had been changed; empty when nothing was.
+	// Repaired holds what was done to an object that was in sync and had been changed; empty when nothing was.
 	Repaired string
 	// Wake is when the manifest is looked at again without an event; zero means never.
 	Wake time.Time

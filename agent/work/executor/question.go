@@ -57,7 +57,7 @@ func (v Verbs) Has(verb string) bool { return slices.Contains(v.list(), verb) }
 // Question is everything that a decision depends on, apart from RBAC itself. A decision is valid for the same question
 // only.
 type Question struct {
-	// Object is what the executor needs the verbs for, Version the version of its API.
+	// Object holds what the executor needs the verbs for, Version the version of its API.
 	Object  manifest.ID
 	Version string
 	// Desired digests the manifest and how it is applied.

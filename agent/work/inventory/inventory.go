@@ -71,7 +71,7 @@ func Unwanted(manifests []manifest.Manifest, list []workv1.AppliedManifestResour
 	return left
 }
 
-// Found is what a pass learned about the object of one manifest.
+// Found holds what a pass learned about the object of one manifest.
 type Found struct {
 	// Presence is whether the object exists, and UID its UID then.
 	Presence manifest.Presence

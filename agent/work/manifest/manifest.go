@@ -257,7 +257,7 @@ func (e duplicateError) Error() string {
 		e.id.Namespace, e.id.Name, e.gvk.GroupVersion(), e.gvk.Kind, e.first, e.other.GroupVersion())
 }
 
-// Presence is what is known of the existence of an object.
+// Presence holds what is known of the existence of an object.
 type Presence int
 
 const (

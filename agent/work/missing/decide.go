@@ -10,7 +10,7 @@ import (
 	"github.com/spokelet/spokelet/internal/confirmation"
 )
 
-// Policy is what happens to the objects of works that are missing.
+// Policy says what happens to the objects of works that are missing.
 type Policy string
 
 const (
@@ -21,7 +21,7 @@ const (
 )
 
 const (
-	// Window is what "at once" means: how far apart the first looks at two missing works are at most.
+	// Window says what "at once" means: how far apart the first looks at two missing works are at most.
 	Window = 15 * time.Minute
 	// Settle is the shortest grace period with Hold: so long it takes to see how many works are missing.
 	Settle = 5 * time.Second
@@ -30,7 +30,7 @@ const (
 	maxCount, maxPart = 3, 10
 )
 
-// Fate is what happens to the objects of a work that is missing.
+// Fate says what happens to the objects of a work that is missing.
 type Fate int
 
 const (

@@ -68,7 +68,7 @@ type Store struct {
 	failures int64
 }
 
-// entry is what the store knows of one work.
+// entry holds what the store knows of one work.
 type entry struct {
 	// header is that of the copy; without a copy it has the UID and the generation of the last pass, and size is 0.
 	header header

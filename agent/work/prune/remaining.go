@@ -19,7 +19,7 @@ import (
 // maxBlocked is how many blocked objects are named, and maxFinalizers how many finalizers of each.
 const maxBlocked, maxFinalizers = 10, 5
 
-// Remaining is what is left after pruning.
+// Remaining holds what is left after pruning.
 type Remaining struct {
 	// Pending are the entries that must stay listed, as they were: those of Blocked and Next.
 	Pending []workv1.AppliedManifestResourceMeta

@@ -59,7 +59,7 @@ func (defect) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer.Result(), nil
 }
 
-// apiRefusal is what an API server says when it refuses something.
+// apiRefusal returns the answer of an API server that refuses something.
 func apiRefusal(code int32, reason metav1.StatusReason) metav1.Status {
 	return metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: code,

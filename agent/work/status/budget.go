@@ -18,9 +18,9 @@ const (
 	// maxObject is how large a work with its status may become; minForHub is how much text the status may have even in a
 	// larger work.
 	maxObject, minForHub = 1300 << 10, 64 << 10
-	// perManifest is what the status of a manifest takes besides its text.
+	// perManifest is the size that the status of a manifest takes besides its text.
 	perManifest = 1 << 10
-	// maxEncoded is what a byte of text takes at most.
+	// maxEncoded is how many bytes a byte of text takes at most.
 	maxEncoded = len(`\u0000`)
 )
 
@@ -83,7 +83,7 @@ func fairShare(sizes []int, room int) int {
 	return max(room, maxMessage)
 }
 
-// valueSize is what a feedback value takes in the status.
+// valueSize is the size that a feedback value takes in the status.
 func valueSize(v workv1.FeedbackValue) int {
 	const entry = 100 // what it takes besides its text
 	return entry + encodedSize(v.Name) + encodedSize(ptr.Deref(v.Value.String, "")) +

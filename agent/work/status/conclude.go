@@ -43,14 +43,14 @@ const (
 // maxMessage is the longest message that the API takes, in bytes.
 const maxMessage = 32768
 
-// Object is what a pass learned about the object of one manifest.
+// Object holds what a pass learned about the object of one manifest.
 type Object struct {
 	// Err is why the manifest is not applied; nil when it is.
 	Err error
 	// Presence is whether the object exists, and ReadErr why that is unknown.
 	Presence manifest.Presence
 	ReadErr  error
-	// Feedback is what the rules read from the object; nil when there is none.
+	// Feedback holds what the rules read from the object; nil when there is none.
 	Feedback *watch.Feedback
 	// Behind reports that the object was frozen before this generation of its manifest could be applied.
 	Behind bool

@@ -21,7 +21,7 @@ const (
 	beyondLimit = "more watches are wanted than the agent may have"
 )
 
-// Key is what an object is claimed under: its resource in its namespace, which is empty when the resource has none.
+// Key is the place under which an object is claimed: its resource in its namespace, which is empty when the resource has none.
 type Key struct {
 	Resource  schema.GroupVersionResource
 	Namespace string
@@ -102,7 +102,7 @@ const (
 // leastWide is how long a wide watch is kept at least once it works: when it begins, the owners read their objects.
 const leastWide = 10 * time.Minute
 
-// situation is what there is when watches are chosen.
+// situation holds what there is when watches are chosen.
 type situation struct {
 	running func(scope) bool
 	fare    func(schema.GroupVersionResource) fare

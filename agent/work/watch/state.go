@@ -30,7 +30,7 @@ type State struct {
 	Requested time.Time
 	// Deletion is the deletion of the object; nil when none was requested and none failed (prune).
 	Deletion *Deletion
-	// Feedback is what the rules of the manifest read from the object; nil without rules (apply).
+	// Feedback holds what the rules of the manifest read from the object; nil without rules (apply).
 	Feedback *Feedback
 	// Repairs limits how often the object is repaired, Reads how often it is read because it changed (apply).
 	Repairs, Reads Limiter
@@ -115,7 +115,7 @@ type Deletion struct {
 	Next time.Time
 }
 
-// Feedback is what the rules of a manifest read from its object.
+// Feedback holds what the rules of a manifest read from its object.
 type Feedback struct {
 	// Rules digests the rules.
 	Rules manifest.Digest

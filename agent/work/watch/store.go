@@ -53,7 +53,7 @@ type ownedState struct {
 	state *State
 }
 
-// claim is what one owner claims.
+// claim holds what one owner claims.
 type claim struct {
 	objects map[manifest.ID]Key
 	groups  []string

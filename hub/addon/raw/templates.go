@@ -15,7 +15,7 @@ import (
 	"github.com/spokelet/spokelet/hub/addon"
 )
 
-// noValue is what text/template writes for an undefined field.
+// noValue is the text that text/template writes for an undefined field.
 const noValue = "<no value>"
 
 // Templates are the files of an add-on. New makes them.

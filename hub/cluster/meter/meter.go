@@ -20,7 +20,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Rule is what is counted.
+// Rule names what is counted.
 type Rule int
 
 const (
@@ -67,7 +67,7 @@ type Finding struct {
 	Thing Thing
 }
 
-// Reading is what a meter says about a cluster.
+// Reading says what a meter says about a cluster.
 type Reading struct {
 	// Findings has at most one finding of each rule, in the order of the rules.
 	Findings []Finding

@@ -15,7 +15,7 @@ import (
 	"github.com/spokelet/spokelet/hub/deploy/health"
 )
 
-// fed is what a cluster reports about an object.
+// fed is a report of a cluster about an object.
 type fed struct {
 	resource, name string
 	values         map[string]int64

@@ -41,7 +41,7 @@ func TestAWorkloadWithPodsThatAreNotReadyIsRollingOut(t *testing.T) {
 	unstated := deployment
 	unstated.Replicas = -1
 	set := health.Object{Group: "apps", Kind: "StatefulSet", Namespace: "ns", Name: "n", Replicas: -1}
-	// answered is what an agent feeds back that is asked for all values; Kubernetes omits those that are 0.
+	// answered holds what an agent feeds back that is asked for all values; Kubernetes omits those that are 0.
 	answered := func(spec, pods, ready, updated int64) map[string]int64 {
 		values := map[string]int64{"SpecReplicas": spec, "Replicas": pods, "ReadyReplicas": ready, "UpdatedReplicas": updated}
 		maps.DeleteFunc(values, func(name string, value int64) bool { return name != "SpecReplicas" && value == 0 })

@@ -26,7 +26,7 @@ type Stored struct {
 	Sum [sha256.Size]byte
 }
 
-// About is what the manifests of an add-on on all clusters mostly have in common.
+// About holds what the manifests of an add-on on all clusters mostly have in common.
 type About struct {
 	Identity
 	// Replicas is spec.replicas; -1 when it is not set.

@@ -101,7 +101,7 @@ func location(object *unstructured.Unstructured) (Side, bool) {
 // works"): four fifths of the limit of the API.
 const MaxBytes = addon.MaxManifestBytes
 
-// maxAPIBytes is what the admission of OCM takes for the manifests of one ManifestWork, in bytes. A work that holds
+// maxAPIBytes is how much the admission of OCM takes for the manifests of one ManifestWork, in bytes. A work that holds
 // objects for another one may use it.
 const maxAPIBytes = MaxBytes / 4 * 5
 

@@ -49,7 +49,7 @@ func HookWork(set Set, hooks []Manifest) *workv1.ManifestWork {
 	return work
 }
 
-// HookState is what the agent of a cluster reports about the work of a hook.
+// HookState says what the agent of a cluster reports about the work of a hook.
 type HookState struct {
 	// Complete means that the work is available, each Job complete and each Pod succeeded.
 	Complete bool

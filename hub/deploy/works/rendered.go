@@ -52,7 +52,7 @@ func Fingerprint(key string, configs []addon.ChosenConfig, health addon.HealthPr
 // Sum identifies the records of works; zero for none.
 type Sum [shortHash]byte
 
-// Standing is what the records say of works that are as they were written.
+// Standing says what the records say of works that are as they were written.
 type Standing struct {
 	// Hooks are the sides with pre-delete hooks.
 	Hooks []Side

@@ -13,7 +13,7 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// Purpose is what the works of a set are for.
+// Purpose says what the works of a set are for.
 type Purpose string
 
 const (
@@ -29,7 +29,7 @@ type Set struct {
 	AddOn *addonv1beta1.ManagedClusterAddOn
 	// Side is the cluster that the works are for.
 	Side Side
-	// Purpose is what they are for.
+	// Purpose says what they are for.
 	Purpose Purpose
 	// Namespace is the namespace of that cluster, where new works are created. It may be empty for a set without new
 	// works.

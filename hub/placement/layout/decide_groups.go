@@ -12,7 +12,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// Request is what a layout follows from.
+// Request holds what a layout follows from.
 type Request struct {
 	Placement *clusterv1beta1.Placement
 	// Groups are the names of the decision groups of the spec, in their order and each once.

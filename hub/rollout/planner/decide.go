@@ -84,7 +84,7 @@ func (r *Result) hold(members []member, why func(*member) string) {
 	}
 }
 
-// phase is what a state means under the rules of a strategy; doc.go has the table.
+// phase says what a state means under the rules of a strategy; doc.go has the table.
 type phase uint8
 
 const (

@@ -23,7 +23,7 @@ type waveKey struct {
 	name  string
 }
 
-// waveKind is what a wave consists of. A lower one comes first.
+// waveKind says what a wave consists of. A lower one comes first.
 type waveKind uint8
 
 const (

@@ -144,7 +144,7 @@ func (r Result) Why(name string) string {
 // Counts are the numbers of clusters that the status of a placement reports (docs/reference/hub.md, "Counts of a
 // placement").
 type Counts struct {
-	// Total is what the placement selects, Configured what it owns with an add-on or soon with one.
+	// Total holds what the placement selects, Configured what it owns with an add-on or soon with one.
 	Total, Configured int
 	// Progressing are those admitted, in flight or soaking; Done those that succeeded and soaked.
 	Progressing, Done int

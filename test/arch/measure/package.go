@@ -14,7 +14,7 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// Package is what is counted of one package, its tests apart.
+// Package holds what is counted of one package, its tests apart.
 type Package struct {
 	// Path is that below the root of the module.
 	Path string

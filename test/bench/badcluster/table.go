@@ -13,7 +13,7 @@ import (
 // Times are how long repairs by the hub manager took, and bare writes beside them.
 type Times struct{ Repair, Bare []time.Duration }
 
-// Row is what was measured with one misdeed.
+// Row holds what was measured with one misdeed.
 type Row struct {
 	Misdeed string
 	// Rate is how often the agent misbehaved in a second.

@@ -26,7 +26,7 @@ const (
 	floorMost = 500
 )
 
-// sample is what the hub manager and a cluster made of one add-on, to send the same without them.
+// sample holds what the hub manager and a cluster made of one add-on, to send the same without them.
 type sample struct {
 	addOn    addonv1alpha1.ManagedClusterAddOn
 	works    []workv1.ManifestWork

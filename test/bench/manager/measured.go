@@ -11,7 +11,7 @@ import (
 	"github.com/spokelet/spokelet/test/sandbox/fleet"
 )
 
-// budget is what a step may cost; zero is not a budget.
+// budget is how much a step may cost; zero is not a budget.
 type budget struct {
 	took      time.Duration
 	requests  float64
@@ -20,13 +20,13 @@ type budget struct {
 	memory float64
 }
 
-// cost is what a step cost the hub manager.
+// cost holds what a step cost the hub manager.
 type cost struct {
 	took, processor time.Duration
 	requests        measure.Requests
 	// memory is the peak of its resident memory in bytes.
 	memory float64
-	// others is what the other processes used.
+	// others holds what the other processes used.
 	others load
 }
 

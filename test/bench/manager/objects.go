@@ -36,7 +36,7 @@ func addOnName(i int) string { return fmt.Sprintf("bench-%02d", i) }
 // templateName is the name of the template of an add-on at a revision.
 func templateName(addOn string, revision int) string { return fmt.Sprintf("%s-r%d", addOn, revision) }
 
-// groundwork is what all add-ons need: a placement, and a role that the hub manager may hand out.
+// groundwork holds what all add-ons need: a placement, and a role that the hub manager may hand out.
 func groundwork() []client.Object {
 	return []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceAddOns}},

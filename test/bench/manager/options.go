@@ -52,7 +52,7 @@ func DefaultOptions() Options {
 // budgeted is the size for which the design has budgets of time.
 func budgeted() Size { return Size{Clusters: 500, AddOns: 1} }
 
-// goal is what the hub manager may need at a size.
+// goal holds what the hub manager may need at a size.
 type goal struct {
 	// rest is its memory at rest, in MiB.
 	rest float64

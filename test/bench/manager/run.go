@@ -119,7 +119,7 @@ func runHub(ctx context.Context, o Options, table *measure.Table, smallest *run,
 
 // step is a part of a benchmark.
 type step struct {
-	// name is what the log says, and option what Options.Only names it by; a step without one is always played.
+	// name is its text in the log, and option its name in Options.Only; a step without one is always played.
 	name, option string
 	do           func(context.Context) error
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// event is what is read of a line of an audit log. The user is the one that authenticated, even if it impersonates
+// event holds what is read of a line of an audit log. The user is the one that authenticated, even if it impersonates
 // another.
 type event struct {
 	Verb     string    `json:"verb"`

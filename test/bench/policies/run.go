@@ -48,7 +48,7 @@ type run struct {
 	admin client.Client
 	// took are the times of each kind of write, with policies and without.
 	took map[string]*[2][]time.Duration
-	// judged is what the API server needed for the policies of each kind of write.
+	// judged holds what the API server needed for the policies of each kind of write.
 	judged map[string]judgement
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// Outcome is what becomes of a work on its cluster.
+// Outcome says what becomes of a work on its cluster.
 type Outcome int
 
 const (
@@ -36,7 +36,7 @@ const (
 	Silent
 )
 
-// Answer is what an agent writes to a work; the zero value is nothing.
+// Answer holds what an agent writes to a work; the zero value is nothing.
 type Answer struct {
 	// Finalizers are the finalizers to write; they count only with Finalize.
 	Finalizers []string

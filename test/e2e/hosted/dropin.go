@@ -262,7 +262,7 @@ func (p *play) dropInHosted(ctx context.Context, s *suite.Session) error {
 	return suite.Gone(ctx, d.on, configMap("dropped-in-hosted"))
 }
 
-// state is what stays when one agent takes the place of another.
+// state holds what stays when one agent takes the place of another.
 type state struct {
 	// requests is the number of certificate requests of the cluster.
 	requests int

@@ -16,7 +16,7 @@ const (
 	secretSync = 10 * time.Second
 )
 
-// play is what later scenarios know of earlier ones.
+// play holds what later scenarios know of earlier ones.
 type play struct {
 	// before are all objects of the clusters before anything was installed.
 	before map[suite.Role]cluster.Snapshot

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Result is what became of a scenario.
+// Result says what became of a scenario.
 type Result struct {
 	// Suite and Name name the scenario, Doc is its sentence.
 	Suite, Name, Doc string

@@ -38,7 +38,7 @@ type ClusterSpec struct {
 	SecretSync time.Duration
 }
 
-// Role is what a cluster is for.
+// Role says what a cluster is for.
 type Role string
 
 // The roles of clusters.
@@ -62,7 +62,7 @@ type Scenario struct {
 	Run func(ctx context.Context, s *Session) error
 }
 
-// Session is what one scenario works with.
+// Session holds what one scenario works with.
 type Session struct {
 	// Fleet has the clusters.
 	Fleet *Fleet

@@ -19,7 +19,7 @@ const (
 	longLifetime = 6 * time.Hour
 )
 
-// play is what later scenarios know of earlier ones.
+// play holds what later scenarios know of earlier ones.
 type play struct {
 	// before are all objects of the clusters before anything was installed.
 	before map[suite.Role]cluster.Snapshot

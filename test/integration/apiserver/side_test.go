@@ -188,7 +188,7 @@ func (n *naming) version(object, version string) string {
 	return n.versions[version]
 }
 
-// seen is what a watch showed, by object.
+// seen holds what a watch showed, by object.
 type seen struct {
 	mu     sync.Mutex
 	events map[string][]string

@@ -64,7 +64,7 @@ func refusedContents() map[string]forgery {
 	return all
 }
 
-// tooLong is what the policy on the sizes of requests says.
+// tooLong is the text of the policy on the sizes of requests.
 const tooLong = "spec.request of a request for the credential of a cluster or an add-on may have 4096 bytes"
 
 // refusedForms are requests whose other fields the API server itself refuses.

@@ -6,7 +6,7 @@ import (
 	"github.com/spokelet/spokelet/csr"
 )
 
-// demand is what a template asks for and must not get.
+// demand holds what a template asks for and must not get.
 type demand struct {
 	// registration is spec.registration of the template, as YAML in flow style.
 	registration string

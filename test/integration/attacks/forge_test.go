@@ -26,7 +26,7 @@ import (
 type forgery struct {
 	// as is who sends it.
 	as who
-	// asks is what an honest agent would ask for; the functions below change it.
+	// asks holds what an honest agent would ask for; the functions below change it.
 	asks csr.Request
 	// fields changes what is asked for, content the encoded request before it is signed, and object the request object.
 	fields  func(*csr.Request)

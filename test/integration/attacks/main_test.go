@@ -30,7 +30,7 @@ var rights []byte
 //go:embed testdata/roles.yaml
 var roles []byte
 
-// shared is what all tests of the package use.
+// shared holds what all tests of the package use.
 var shared struct {
 	*world
 	// metrics is the address of the metrics of the hub manager.

@@ -56,7 +56,7 @@ func since(now, before map[string]float64) map[string]float64 {
 	return counts
 }
 
-// refusal is what the log says of a request that was left alone.
+// refusal holds what the log says of a request that was left alone.
 type refusal struct{ Rule, Request, Requester string }
 
 // refusals counts the lines of the log about requests that were left alone.

@@ -79,7 +79,7 @@ func approval(name, sub string) attempt {
 	}
 }
 
-// inTheNamespaceOf is what an agent must not do in the namespace of another cluster.
+// inTheNamespaceOf holds what an agent must not do in the namespace of another cluster.
 func inTheNamespaceOf(cluster string) map[string]attempt {
 	lease, addon := coordinationv1.Lease{ObjectMeta: in(cluster, "managed-cluster-lease")}, addonv1alpha1.ManagedClusterAddOn{ObjectMeta: in(cluster, "hello")}
 	work := workv1.ManifestWork{ObjectMeta: in(cluster, "addon-hello-deploy-0")}
@@ -111,7 +111,7 @@ func inTheNamespaceOf(cluster string) map[string]attempt {
 	}
 }
 
-// onTheHub is what an agent must not do outside of namespaces.
+// onTheHub holds what an agent must not do outside of namespaces.
 func onTheHub() map[string]attempt {
 	other := clusterv1.ManagedCluster{ObjectMeta: in("", "cluster1")}
 	own := clusterv1.ManagedCluster{ObjectMeta: in("", "cluster10")}

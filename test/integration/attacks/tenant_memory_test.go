@@ -20,7 +20,7 @@ import (
 	"github.com/spokelet/spokelet/test/suite"
 )
 
-// reset is what a client sends to have the API server forget who wrote which field, after which it records nothing.
+// reset holds what a client sends to have the API server forget who wrote which field, after which it records nothing.
 func reset() []metav1.ManagedFieldsEntry { return []metav1.ManagedFieldsEntry{{}} }
 
 // manyFinalizers are as long as a work can be.

@@ -89,7 +89,7 @@ func (a ailing) RoundTrip(request *http.Request) (*http.Response, error) {
 	return a.next.RoundTrip(request)
 }
 
-// answer is what an API server might have answered.
+// answer holds what an API server might have answered.
 func answer(request *http.Request, code int, body string) *http.Response {
 	return &http.Response{
 		StatusCode: code, Request: request, Header: http.Header{"Content-Type": {"application/json"}},

@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// errDead is what an agent gets for everything it sends after its death.
+// errDead holds what an agent gets for everything it sends after its death.
 var errDead = errors.New("the agent is dead")
 
 // write is a write of an agent that the API server carried out: the nth of its kind, from 1.

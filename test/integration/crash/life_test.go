@@ -32,7 +32,7 @@ type soul struct {
 	hub   client.Client
 	spoke client.Client
 	plane *sandbox.ControlPlane
-	// config is what every agent of this cluster is started with.
+	// config holds what every agent of this cluster is started with.
 	config agent.Config
 	log    *safeBuffer
 }

@@ -66,7 +66,7 @@ func (s *site) withdrawWorkRights(t suite.T) {
 	}
 }
 
-// clusterRoles is what a hub grants to all accepted clusters in their namespaces (docs/reference/registration.md,
+// clusterRoles holds what a hub grants to all accepted clusters in their namespaces (docs/reference/registration.md,
 // "Access of a cluster").
 func clusterRoles() [][]byte {
 	return [][]byte{[]byte(`
@@ -79,7 +79,7 @@ rules:
 `)}
 }
 
-// acceptance is what a hub grants to one accepted cluster.
+// acceptance holds what a hub grants to one accepted cluster.
 func acceptance(cluster string) []byte {
 	return fmt.Appendf(nil, `
 apiVersion: v1

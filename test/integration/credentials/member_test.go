@@ -195,7 +195,7 @@ func (m *member) serve(config *rest.Config) (stop func()) {
 	})
 }
 
-// ahead is what the agent knows of its clock.
+// ahead holds what the agent knows of its clock.
 func (m *member) ahead() (by time.Duration, known bool) {
 	if m.aware {
 		return m.fast, true

@@ -21,7 +21,7 @@ import (
 // proxy is a real proxy that tunnels connections.
 type proxy struct {
 	url *url.URL
-	// certificate is what its clients trust; nil for one that speaks http.
+	// certificate holds what its clients trust; nil for one that speaks http.
 	certificate []byte
 	tunnels     atomic.Int64
 }

@@ -18,7 +18,7 @@ import (
 // patience is how long a test waits for what must happen; on an idle machine it takes a second or two.
 const patience = 90 * time.Second
 
-// shared is what all tests of this package use: programs built once, and one fleet of a hub and two clusters.
+// shared holds what all tests of this package use: programs built once, and one fleet of a hub and two clusters.
 var shared struct {
 	binaries string
 	fleet    *fleet.Fleet

@@ -146,7 +146,7 @@ func count(t *testing.T, plane *sandbox.ControlPlane) map[string]float64 {
 	return counts
 }
 
-// auditEvent is what we need of a line of an audit log.
+// auditEvent holds what we need of a line of an audit log.
 type auditEvent struct {
 	Verb           string `json:"verb"`
 	RequestURI     string `json:"requestURI"`

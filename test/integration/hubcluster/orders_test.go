@@ -26,7 +26,7 @@ import (
 	"github.com/spokelet/spokelet/test/suite"
 )
 
-// action is what may happen to a cluster. Accepting or denying one that does not exist creates it so.
+// action holds what may happen to a cluster. Accepting or denying one that does not exist creates it so.
 type action string
 
 const (

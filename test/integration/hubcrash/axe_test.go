@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// errDead is what a hub manager gets for everything that it sends after its death.
+// errDead holds what a hub manager gets for everything that it sends after its death.
 var errDead = errors.New("the hub manager is dead")
 
 // blow is how a hub manager dies at a write.

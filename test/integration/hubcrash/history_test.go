@@ -22,7 +22,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// history is what became of all add-ons and works, in the order of the API server.
+// history holds what became of all add-ons and works, in the order of the API server.
 type history struct {
 	mu     sync.Mutex
 	events []change

@@ -89,7 +89,7 @@ func (m *member) restart() {
 	m.start()
 }
 
-// state is what the agent says that it is doing, and whether it says that it is ready.
+// state holds what the agent says that it is doing, and whether it says that it is ready.
 func (m *member) state() (text string, ready bool) {
 	m.t.Helper()
 	request, err := http.NewRequestWithContext(m.t.Context(), http.MethodGet, "http://"+m.config.HealthAddress+"/readyz", nil)
@@ -318,7 +318,7 @@ func (m *member) eventually(done func() bool, message string, args ...any) {
 	suite.Eventually(m.t, suite.True(fmt.Sprintf(message, args...), done, m.lastState))
 }
 
-// lastState is what the agent says that it is doing, for the message of a failure.
+// lastState holds what the agent says that it is doing, for the message of a failure.
 func (m *member) lastState() string {
 	if m.agent == nil {
 		return "the agent does not run"

@@ -36,7 +36,7 @@ type klusterlet struct {
 	t *testing.T
 	// name is that of the Klusterlet, the cluster and, with a suffix, the namespace.
 	name, namespace, dir string
-	// spec is what the operator renders for it.
+	// spec holds what the operator renders for it.
 	spec rendered.Klusterlet
 	// hub is the way to the hub that its bootstrap kubeconfig names.
 	hub *sandbox.Link
@@ -272,7 +272,7 @@ func (p *pod) keepProbing(ctx context.Context, path string) {
 	}
 }
 
-// readiness is what /readyz answers; code 0 while nobody does.
+// readiness holds what /readyz answers; code 0 while nobody does.
 func (p *pod) readiness() (code int, body string) {
 	p.t.Helper()
 	code, body, err := p.get(p.t.Context(), "/readyz")

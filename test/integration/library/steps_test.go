@@ -147,7 +147,7 @@ func (i installed) deploys(text string) *workv1.ManifestWork {
 	return work
 }
 
-// feed is what a cluster feeds back about its objects.
+// feed holds what a cluster feeds back about its objects.
 type feed struct {
 	phase       string
 	main, extra int64

@@ -25,7 +25,7 @@ import (
 	"github.com/spokelet/spokelet/test/suite"
 )
 
-// runtimeObject is what meta.EachListItem hands out.
+// runtimeObject holds what meta.EachListItem hands out.
 type runtimeObject = runtime.Object
 
 // nothingBlocks looks for what of ours could still refuse a request, and for what only our hub manager used.

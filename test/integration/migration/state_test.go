@@ -192,7 +192,7 @@ func works(t *testing.T) {
 	require.NoError(t, plane.Client.Create(t.Context(), work))
 }
 
-// decide is what OCM's placement controller decided for hello.
+// decide holds what OCM's placement controller decided for hello.
 func decide(t *testing.T, selected ...string) {
 	t.Helper()
 	var placement clusterv1beta1.Placement

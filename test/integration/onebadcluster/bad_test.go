@@ -31,7 +31,7 @@ const (
 	quiet = 700 * time.Millisecond
 )
 
-// borne is what the hub manager bears of a misdeed.
+// borne holds what the hub manager bears of a misdeed.
 type borne struct {
 	// writes is how many writes of the hub manager about the bad cluster one attempt may cost.
 	writes int

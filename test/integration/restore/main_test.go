@@ -66,7 +66,7 @@ func (m *member) eventually(what string, holds func() bool) {
 	suite.Within(m, limit, suite.True(what, holds, m.says))
 }
 
-// says is what the agent says about itself.
+// says says what the agent says about itself.
 func (m *member) says() string {
 	request, err := http.NewRequestWithContext(m.Context(), http.MethodGet,
 		"http://"+m.config.HealthAddress+"/readyz?verbose", nil)
@@ -158,7 +158,7 @@ func (m *member) record(name string) *workv1.AppliedManifestWork {
 	return &record
 }
 
-// condition is what the ManagedCluster says about missing works; nil when it says nothing.
+// condition holds what the ManagedCluster says about missing works; nil when it says nothing.
 func (m *member) condition() *metav1.Condition {
 	var cluster clusterv1.ManagedCluster
 	if hub.Client.Get(m.Context(), client.ObjectKey{Name: m.name}, &cluster) != nil {

@@ -19,7 +19,7 @@ import (
 // decisionKey is where an event has what the authorizer said.
 const decisionKey = "authorization.k8s.io/decision"
 
-// auditEvent is what we need of a line of an audit log.
+// auditEvent holds what we need of a line of an audit log.
 type auditEvent struct {
 	Verb      string     `json:"verb"`
 	URI       string     `json:"requestURI"`
@@ -58,7 +58,7 @@ type request struct {
 	// denied says that the authorizer refused it, forbidden that it or another client did, as admission does, and served
 	// that it was answered as its sender wanted.
 	denied, forbidden, served bool
-	// answer is what the API server says about a request that was not served.
+	// answer holds what the API server says about a request that was not served.
 	answer string
 }
 

@@ -33,10 +33,10 @@ const patience = 90 * time.Second
 // update writes the golden files instead of comparing them.
 var update = flag.Bool("update", false, "write the golden files")
 
-// recorded is what the scenario left behind; tests only read it.
+// recorded holds what the scenario left behind; tests only read it.
 var recorded record
 
-// record is what the tests look at.
+// record holds what the tests look at.
 type record struct {
 	// requests are those that the audit logs have.
 	requests []request

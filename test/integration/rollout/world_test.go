@@ -30,7 +30,7 @@ import (
 // deploymentConfig is the name of the AddOnDeploymentConfig of every test.
 const deploymentConfig = "d"
 
-// world is what one test owns: an add-on, a namespace for its configs and placements, and clusters.
+// world holds what one test owns: an add-on, a namespace for its configs and placements, and clusters.
 type world struct {
 	*testing.T
 	addon     string

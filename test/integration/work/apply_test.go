@@ -304,7 +304,7 @@ func TestServerDefaultsAreNotRewritten(t *testing.T) {
 	})
 }
 
-// roleRefRefused is what all versions of Kubernetes say of a changed roleRef; 1.37 continues with other words.
+// roleRefRefused holds what all versions of Kubernetes say of a changed roleRef; 1.37 continues with other words.
 const roleRefRefused = "roleRef: Invalid value"
 
 func TestRefusedRoleRefIsTold(t *testing.T) {

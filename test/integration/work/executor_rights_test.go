@@ -163,7 +163,7 @@ func (e *rightsEnv) withStrategy(w *workv1.ManifestWork, object client.Object, s
 	}}
 }
 
-// content is what must not change of an object.
+// content holds what must not change of an object.
 func content(o client.Object) any {
 	switch o := o.(type) {
 	case *rbacv1.ClusterRoleBinding:

@@ -14,7 +14,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// hubView is what the agent gets of the works of the hub.
+// hubView holds what the agent gets of the works of the hub.
 type hubView struct {
 	mu sync.Mutex
 	// lists, reads and statuses tell which requests fail: lists and watches, reads of one work, writes of a status.

@@ -53,7 +53,7 @@ func hostedDeployment(namespace, name string) string {
 		volumes: [{name: hub, secret: {secretName: hello-hub-kubeconfig}}]}}}}`, namespace, name))
 }
 
-// hostingHello is what the hosting cluster is to have of the add-on hello of a managed cluster: its agent in a
+// hostingHello holds what the hosting cluster is to have of the add-on hello of a managed cluster: its agent in a
 // namespace, and a ConfigMap that is to stay.
 func (e *env) hostingHello(managed, space string) *workv1.ManifestWork {
 	e.Helper()

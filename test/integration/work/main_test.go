@@ -141,7 +141,7 @@ type settings struct {
 	metrics *prometheus.Registry
 }
 
-// env is what one test works with: a cluster of its own and an administrator of both sides.
+// env holds what one test works with: a cluster of its own and an administrator of both sides.
 type env struct {
 	*testing.T
 	client.Client
@@ -317,7 +317,7 @@ func (e *env) eventually(what string, holds func() bool) {
 	suite.Eventually(e, suite.True(what, holds, e.state))
 }
 
-// state is what the works of the cluster and their AppliedManifestWorks say.
+// state holds what the works of the cluster and their AppliedManifestWorks say.
 func (e *env) state() string {
 	var works workv1.ManifestWorkList
 	if err := e.List(e.Context(), &works, client.InNamespace(e.cluster)); err != nil {

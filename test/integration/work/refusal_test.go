@@ -151,7 +151,7 @@ func TestAManifestThatFailsDoesNotDelayItsSiblings(t *testing.T) {
 	require.True(t, e.get(&corev1.ConfigMap{}, e.cluster, "broken"))
 }
 
-// everything is what the agent may do with AppliedManifestWorks.
+// everything holds what the agent may do with AppliedManifestWorks.
 var everything = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
 
 // spokeUser is an agent on the spoke with verbs for AppliedManifestWorks and for ConfigMaps, and for nothing else.

@@ -80,7 +80,7 @@ func (s *special) object(e *env, content string) *unstructured.Unstructured {
 	return o
 }
 
-// said is what an object says besides its identity.
+// said says what an object says besides its identity.
 func said(o *unstructured.Unstructured) map[string]any {
 	content := o.DeepCopy().Object
 	for _, key := range []string{"apiVersion", "kind", "metadata"} {

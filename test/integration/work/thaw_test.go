@@ -68,7 +68,7 @@ func TestAManifestThatThawsWhileTheHubIsSilentWaitsForTheHub(t *testing.T) {
 	e.is(w, workv1.WorkComplete, metav1.ConditionTrue)
 }
 
-// dataNow is what a ConfigMap says.
+// dataNow holds what a ConfigMap says.
 func (e *env) dataNow(name string) string {
 	var cm corev1.ConfigMap
 	e.get(&cm, e.cluster, name)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// moduleFile is what this program reads of "go mod edit -json".
+// moduleFile holds what this program reads of "go mod edit -json".
 type moduleFile struct {
 	Go      string
 	Require []struct{ Path, Version string }

@@ -8,7 +8,7 @@ import (
 	"github.com/spokelet/spokelet/manifests"
 )
 
-// Release is what one version of ours ships.
+// Release holds what one version of ours ships.
 type Release struct {
 	// Name is its name in logs.
 	Name string

@@ -31,7 +31,7 @@ var sampledAPIServerArgs = []string{"--event-ttl=5m"}
 // only when it has lived for ten minutes, and some are killed all the time.
 var sampledStoreArgs = []string{"--auto-compaction-mode=periodic", "--auto-compaction-retention=1m"}
 
-// Figure is what is sampled of a program.
+// Figure holds what is sampled of a program.
 type Figure string
 
 const (
@@ -47,7 +47,7 @@ const (
 	Stored Figure = "stored"
 )
 
-// Sample is what one program used at one time: a line of the file.
+// Sample holds what one program used at one time: a line of the file.
 type Sample struct {
 	At time.Time `json:"at"`
 	// Program is its name, such as "agent of cluster1", and PID tells its lives apart.

@@ -11,7 +11,7 @@ import (
 // pollInterval is how often Wait looks: often enough that what it measures is not its own.
 const pollInterval = 50 * time.Millisecond
 
-// ErrNotYet is what a condition of Wait returns, wrapped with the reason, while it does not hold.
+// ErrNotYet holds what a condition of Wait returns, wrapped with the reason, while it does not hold.
 var ErrNotYet = errors.New("not yet")
 
 // NotYet returns why a condition does not hold yet.

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Program is what to compile.
+// Program holds what to compile.
 type Program struct {
 	// Dir is the top of the Go module.
 	Dir string

@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// Expectation is what an image is to be.
+// Expectation holds what an image is to be.
 type Expectation struct {
-	// Config is what it is to say about itself.
+	// Config holds what it is to say about itself.
 	Config Config
 	// Names are links that lead to the program.
 	Names []string

@@ -21,7 +21,7 @@ type Layer struct {
 	Files []File
 }
 
-// Config is what an image says about itself.
+// Config holds what an image says about itself.
 type Config struct {
 	// Arch is the architecture, as Go calls it.
 	Arch string

@@ -14,7 +14,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Entry is what an image has under a path.
+// Entry holds what an image has under a path.
 type Entry struct {
 	// Kind is folder, file, program or link; anything else is written out as the type of its entry in the layer.
 	Kind string

@@ -21,7 +21,7 @@ import (
 type File struct {
 	// Path is absolute.
 	Path string
-	// Content is what it contains.
+	// Content holds what it contains.
 	Content []byte
 	// Executable reports whether it is a program.
 	Executable bool

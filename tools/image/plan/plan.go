@@ -6,7 +6,7 @@ const User = "65532:65532"
 // Certificates is the path of the root certificates in every image. Go looks for them there, among other places.
 const Certificates = "/etc/ssl/certs/ca-certificates.crt"
 
-// versionVariable is what the linker sets to the version.
+// versionVariable holds what the linker sets to the version.
 const versionVariable = "github.com/spokelet/spokelet/internal/version.version"
 
 // Image describes an image: one program, and names for it.

@@ -45,7 +45,7 @@ type Program struct {
 	Path string
 	// Content is the program itself.
 	Content []byte
-	// Info is what the linker left in it.
+	// Info holds what the linker left in it.
 	Info *debug.BuildInfo
 }
 

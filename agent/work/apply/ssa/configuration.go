@@ -21,7 +21,7 @@ import (
 // and "Moving from another agent").
 const annotationHash = "open-cluster-management.io/config-spec-hash"
 
-// Configuration is what a manifest with the strategy ServerSideApply applies.
+// Configuration holds what a manifest with the strategy ServerSideApply applies.
 type Configuration struct {
 	// Manager is the field manager, and Force takes fields over from other managers.
 	Manager string

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// record is what the ConfigMap has.
+// record holds what the ConfigMap has.
 type record struct {
 	// since is when the API server answered first after it did not.
 	since time.Time

@@ -30,7 +30,7 @@ const (
 	closed = "closed"
 )
 
-// Report is what the agent reports.
+// Report holds what the agent reports.
 type Report struct {
 	// Station is the subject of the certificate.
 	Station string `json:"station"`

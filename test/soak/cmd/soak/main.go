@@ -25,7 +25,7 @@ type options struct {
 	log                    io.Writer
 }
 
-// report is what a soak found.
+// report holds what a soak found.
 type report interface {
 	Rows() [][2]string
 	Check() error
