@@ -328,3 +328,19 @@ func TestTheAuthorizerIsUsedByManyAtOnce(t *testing.T) {
 	assert.False(t, a.cache.used())
 	assert.Empty(t, a.rbac.bindings)
 }
+
+func TestAReviewWithoutAnAnswerIsAskedAgainAtOnce(t *testing.T) {
+	request := configMap("x", VerbsOwn)
+	request.Object.Group, request.Object.Resource = "certificates.k8s.io", "certificatesigningrequests"
+	for sentence, q := range map[string]Question{
+		"a ConfigMap": configMap("x", VerbsOwn), "a certificate request": request,
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			api := &fakeReviews{allowed: allow(VerbsOwn), failure: assert.AnError}
+			a := newTest(t, api)
+			require.Error(t, a.decideAt(t, 0, q).ReadErr)
+			api.failure = nil
+			require.NoError(t, a.decideAt(t, time.Second, q).ReadErr, "it may be read")
+		})
+	}
+}

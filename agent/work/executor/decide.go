@@ -54,6 +54,8 @@ type Decision struct {
 
 	// reviewed is when the question was asked; changed is the last change of RBAC before that, zero when there was none.
 	reviewed, changed time.Time
+	// unanswered reports whether the API server did not answer whether the object may be read: the next pass asks again.
+	unanswered bool
 }
 
 // review is the result of one SubjectAccessReview.
@@ -76,13 +78,14 @@ func decide(who ServiceAccount, q Question, reviews []review, now time.Time) Dec
 			d.Lacks = append(d.Lacks, r.verb)
 		}
 		if r.verb == string(VerbsRead) {
-			d.ReadErr = readError(who, q, r)
+			d.ReadErr, d.unanswered = readError(who, q, r), r.err != nil
 		}
 	}
 	switch {
 	case q.recordsRequester():
-		return Decision{Verdict: Denied, reviewed: now, ReadErr: d.ReadErr, Err: deniedError(q.Object, "",
-			"the API server would issue the certificate to the agent, which sends the request, and not to "+who.String())}
+		d.Verdict, d.Lacks = Denied, nil
+		d.Err = deniedError(q.Object, "", "the API server would issue the certificate to the agent, which sends the request, "+
+			"and not to "+who.String())
 	case len(d.Lacks) > 0:
 		d.Verdict = Denied
 		d.Err = deniedError(q.Object, "", fmt.Sprintf("%s lacks %s", who, strings.Join(d.Lacks, ", ")))
@@ -123,6 +126,9 @@ func (d *Decision) again(watched bool, o manifest.ID) time.Time {
 	if since := d.reviewed.Sub(d.changed); !d.changed.IsZero() && since < authorizerLag {
 		soon = d.reviewed.Add(max(firstReview, 3*since))
 	}
+	if d.unanswered {
+		soon = reconcile.Earliest(soon, d.reviewed.Add(authorizerLag))
+	}
 	switch {
 	case d.Err != nil || d.ReadErr != nil:
 		late = d.reviewed.Add(deniedRetry)
@@ -135,5 +141,5 @@ func (d *Decision) again(watched bool, o manifest.ID) time.Time {
 // valid reports whether a cached decision still counts at now.
 func (d *Decision) valid(now time.Time, watched bool, o manifest.ID) bool {
 	again := d.again(watched, o)
-	return now.Before(d.reviewed.Add(allowedTTL)) && (again.IsZero() || now.Before(again))
+	return !d.unanswered && now.Before(d.reviewed.Add(allowedTTL)) && (again.IsZero() || now.Before(again))
 }

@@ -135,6 +135,11 @@ func checkSegment(field, name string) error {
 	return nil
 }
 
+// HasAddress reports whether a client can ask for an object. No API server has one for which that is false.
+func HasAddress(id ID) bool {
+	return checkSegment("", id.Name) == nil && checkSegment("", id.Namespace) == nil
+}
+
 // errNoKind means that a manifest is JSON but no Kubernetes object. The error of the decoder quotes the whole manifest,
 // which may be a Secret.
 var errNoKind = errors.New("it needs apiVersion and kind")

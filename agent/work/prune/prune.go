@@ -168,6 +168,9 @@ func (p *pass) failed(id manifest.ID, state watch.State, err error) *watch.Delet
 // prune deletes one object. It returns its deletion as long as it is not gone; nil means that its entry may be dropped.
 // Where the version of the entry is not served any more, it uses one that is.
 func (p *pass) prune(ctx context.Context, entry workv1.AppliedManifestResourceMeta) (*watch.Deletion, error) {
+	if !manifest.HasAddress(manifest.IDOf(entry)) {
+		return nil, nil // It never existed; earlier versions recorded such names before they tried.
+	}
 	deletion, err := p.pruneAs(ctx, entry)
 	if !reconcile.KindGone(err) {
 		return deletion, err

@@ -498,3 +498,19 @@ func TestOverdueObjects(t *testing.T) {
 	assert.Len(t, left.Overdue(epoch.Add(time.Hour)), 2)
 	assert.Len(t, left.Blocked, 2, "what is held stays so")
 }
+
+// Earlier versions of the agent recorded that they were about to create an object of any name.
+func TestAnIntentWithANameThatNoClientAsksForGoes(t *testing.T) {
+	for sentence, name := range map[string]string{
+		"a name that never existed": "b", "a name that has no address": "a%b",
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			_, client := newStub(t, nil)
+			entry := entryOf(name, "")
+			d, h := prunerOf(t, client, nil, entry)
+			left := d.Prune(t.Context(), request(h, epoch.Add(24*time.Hour), nothingOrphaned()),
+				[]workv1.AppliedManifestResourceMeta{entry})
+			assert.Empty(t, left.Pending, "%v", left.Err)
+		})
+	}
+}
