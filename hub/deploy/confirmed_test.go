@@ -196,6 +196,24 @@ func TestNoObjectIsDeletedByAnEarlierCopyOfItsCluster(t *testing.T) {
 	assert.True(t, stale, "it loses %v, by a copy of cluster c1 that the API server does not have any more", lost(planned.steps))
 }
 
+// Shows: security/decoys
+func TestAWorkThatTheAddOnDoesNotOwnKeepsNothingForIt(t *testing.T) {
+	f := factsOf(configMap("a", 1), configMap("b", 1))
+	f, _ = simulate(t, f)
+	decoy := f.works[0].DeepCopy()
+	decoy.Name, decoy.UID, decoy.OwnerReferences = "decoy", "decoy", nil
+	f.works = append(f.works, decoy)
+	f.rendering.Objects = f.rendering.Objects[:1]
+	planned, err := planWorks(f)
+	require.NoError(t, err)
+	require.NotEmpty(t, lost(planned.steps))
+	// The API server has another version of it.
+	r := &Reconciler{Live: liveWith(t, f.addOn, f.cluster), AddOns: addonapi.Client{}}
+	stale, err := isStale(r.stale(t.Context(), f, plan{works: planned.steps}))
+	require.NoError(t, err)
+	assert.False(t, stale, "a user who edits it all the time would hold the add-on up")
+}
+
 // Kubernetes deletes the works of an add-on that went, and may need minutes for it. The next add-on of the name waits
 // for that.
 //
