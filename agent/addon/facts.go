@@ -1,6 +1,7 @@
 package addon
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -65,10 +66,20 @@ type facts struct {
 	driver string
 	// expirationSeconds is the lifetime in every request.
 	expirationSeconds *int32
+	// tokenSeconds is the lifetime in every request for a token; zero means token.DefaultExpirationSeconds.
+	tokenSeconds int64
 }
 
 // hubNow is the time of the pass by the clock of the hub.
 func (f facts) hubNow() time.Time { return f.now.Add(-f.ahead) }
+
+// maxTokenSeconds is the longest lifetime of a token that API servers let ask for.
+const maxTokenSeconds = 1 << 32
+
+// tokenLife is the lifetime for which tokens are asked.
+func (f facts) tokenLife() time.Duration {
+	return time.Duration(min(cmp.Or(f.tokenSeconds, token.DefaultExpirationSeconds), maxTokenSeconds)) * time.Second
+}
 
 // toLocal converts a time by the clock of the hub to our clock.
 func (f facts) toLocal(at time.Time) time.Time {

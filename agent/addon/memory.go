@@ -13,6 +13,9 @@ import (
 type memory struct {
 	// unstored has the tokens that could not be stored.
 	unstored kept.Map[unstoredKey, credential]
+	// issued has when the hub issued the last tokens of each add-on, by name, within issue.RecentWindow by our clock. The
+	// hub keeps no record of them. Where the add-on runs does not matter: whatever moves it must not get more of them.
+	issued kept.Map[string, []time.Time]
 	// inspections has the last inspection of each unhealthy add-on, by name, so that events do not cause more inspections
 	// than the pauses allow. It is a cache: without it there is one more inspection.
 	inspections kept.Map[string, inspection]

@@ -30,6 +30,7 @@ func (r *Reconciler) observe(ctx context.Context, addon string) (facts, error) {
 	f := facts{
 		name: addon, cluster: r.Cluster, split: len(r.sides) > 1, grace: r.LeaseGrace,
 		agent: r.Namespace + "/" + r.SecretName, expirationSeconds: r.ExpirationSeconds, driver: r.Driver,
+		tokenSeconds:     r.TokenExpirationSeconds,
 		hostedNamespaces: r.HostedNamespaces, reserved: r.Reserved,
 	}
 	r.readClocks(&f)

@@ -3,6 +3,7 @@ package addon
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/internal/token"
 )
@@ -64,16 +66,31 @@ func (r *Reconciler) serveToken(ctx context.Context, f facts, p place, reg regis
 	return r.refresh(ctx, f, p, reg, have, res)
 }
 
-// refresh requests a token and stores it.
+// messageRushed is the failure while no more tokens are asked for.
+const messageRushed = "%d tokens were issued within %s, so something removes or replaces what comes of them, or the " +
+	"hub issues tokens that are due at once; a new one is asked for at %s"
+
+// refresh requests a token and stores it, but not more of them than certificates: each is valid for a long time, and
+// nobody can take one back. That a token is due is no exception: who may write the Secret can make up one that is, and
+// a token is due minutes before it ends.
 func (r *Reconciler) refresh(
 	ctx context.Context, f facts, p place, reg registration, have tokenState, res result,
 ) result {
 	served := res.served
-	fresh, err := r.freshToken(ctx, f, p, reg)
-	if err != nil {
-		res = res.failed(err)
-		res.served = served
-		return res
+	fresh, kept := r.unstoredToken(f, p, reg)
+	if !kept {
+		times, _ := r.issued.Get(f.name)
+		if again := nextToken(times, f.now); f.now.Before(again) {
+			res.outcome = reconcile.DoneUntil(again)
+			return res.withFailure(fmt.Sprintf(messageRushed, issue.MaxRecent, issue.RecentWindow,
+				again.UTC().Format(time.RFC3339)))
+		}
+		var err error
+		if fresh, err = r.requestToken(ctx, f); err != nil {
+			res = res.failed(err)
+			res.served = served
+			return res
+		}
 	}
 	// The answer may have taken its time.
 	r.readClocks(&f)
@@ -95,16 +112,13 @@ func (r *Reconciler) refresh(
 	return res
 }
 
-// freshToken returns the token that could not be stored before, if it still fits, or requests one: each is valid for a
-// long time, and nobody can take one back.
-func (r *Reconciler) freshToken(ctx context.Context, f facts, p place, reg registration) (credential, error) {
+// unstoredToken returns the token that could not be stored before, if it still fits: each is valid for a long time, and
+// nobody can take one back.
+func (r *Reconciler) unstoredToken(f facts, p place, reg registration) (credential, bool) {
 	key := unstoredKey{p.side, reg.secret}
 	fresh, ok := r.unstored.Get(key)
 	r.unstored.Forget(key)
-	if ok && judgeToken(fresh, f, reg).good(f.now) {
-		return fresh, nil
-	}
-	return r.requestToken(ctx, f)
+	return fresh, ok && judgeToken(fresh, f, reg).good(f.now)
 }
 
 // requestToken requests a token of the add-on's ServiceAccount for the API server, bound to no other object.
@@ -116,7 +130,30 @@ func (r *Reconciler) requestToken(ctx context.Context, f facts) (credential, err
 	if err := r.Hub.GetClient().SubResource("token").Create(ctx, who, request); err != nil {
 		return credential{}, fmt.Errorf("asking the hub for a token of ServiceAccount %s/%s: %w", f.cluster, name, err)
 	}
+	r.noteIssued(f)
 	return credential{token: []byte(request.Status.Token), issuedAt: f.hubNow().Truncate(time.Second)}, nil
+}
+
+// noteIssued remembers that the hub issued a token now, and forgets the add-ons that got none lately.
+func (r *Reconciler) noteIssued(f facts) {
+	r.issued.Change(f.name, func(times []time.Time) ([]time.Time, bool) { return append(recent(times, f.now), f.now), true })
+	r.issued.Take(func(_ string, times []time.Time) bool { return len(recent(times, f.now)) == 0 })
+}
+
+// recent returns the times within issue.RecentWindow. A time to come is by a clock that was set back since.
+func recent(times []time.Time, now time.Time) []time.Time {
+	return slices.DeleteFunc(slices.Clone(times), func(at time.Time) bool {
+		return at.After(now) || !at.Add(issue.RecentWindow).After(now)
+	})
+}
+
+// nextToken returns when the next token may be asked for after those that were issued; zero means at once.
+func nextToken(times []time.Time, now time.Time) time.Time {
+	lately := recent(times, now)
+	if len(lately) < issue.MaxRecent {
+		return time.Time{}
+	}
+	return lately[len(lately)-issue.MaxRecent].Add(issue.RecentWindow)
 }
 
 // loadToken reads the Secret of a registration and judges the token in it.
@@ -156,6 +193,8 @@ const (
 	// earlySlack is for how long a token may not be valid yet: the API servers of one hub may disagree about the time,
 	// and a token that one of them issued cannot be revoked.
 	earlySlack = 10 * time.Minute
+	// lifeSlack is by how much a token may be valid for longer than the longest that a hub issues.
+	lifeSlack = 24 * time.Hour
 )
 
 // judgeToken judges a token. If the UID of the present ServiceAccount is unknown, the UID in the token counts: unknown
@@ -186,15 +225,33 @@ func judgeToken(c credential, f facts, reg registration) tokenState {
 	if v := &state.verdict; v.Fits && f.hubKnown && claims.IssuedAt.After(now.Add(earlySlack)) {
 		v.Fits, v.Why = false, "the token is not valid before "+claims.IssuedAt.Format(time.RFC3339)
 	}
-	state.rotateAt = f.toLocal(rotation(claims, state.verdict.RotateAt, apart))
+	asked := f.tokenLife()
+	if v, life := &state.verdict, claims.ExpiresAt.Sub(claims.IssuedAt); v.Fits && life > longestLife(asked) {
+		v.Fits, v.Why = false, fmt.Sprintf("the token ends at %s, later than any that a hub issues",
+			claims.ExpiresAt.Format(time.RFC3339))
+	}
+	state.rotateAt = f.toLocal(rotation(claims, state.verdict.RotateAt, asked, apart))
 	return state
+}
+
+// longestLife is the longest life of a token that a hub may have issued. API servers cut what is asked for
+// (--service-account-max-token-expiration) and extend some tokens to a year (--service-account-extend-token-expiration),
+// and earlier settings or another agent may have asked for another life. What is longer, who may write the Secret made
+// up: it would never be replaced.
+func longestLife(asked time.Duration) time.Duration {
+	return max(asked, time.Duration(token.DefaultExpirationSeconds)*time.Second) + lifeSlack
 }
 
 // rotation returns when a token is replaced that came with clocks that were apart. One that was far ahead may be set
 // right at any time, so such a token is replaced when a right clock says so, but not before a quarter of its life is
-// over: where the clock stays wrong, tokens are replaced earlier than they need to be.
-func rotation(claims token.Claims, due time.Time, apart time.Duration) time.Time {
+// over: where the clock stays wrong, tokens are replaced earlier than they need to be. One that is valid for longer than
+// is asked for now is replaced at the same share of the life that is asked for.
+func rotation(claims token.Claims, due time.Time, asked, apart time.Duration) time.Time {
 	life := claims.ExpiresAt.Sub(claims.IssuedAt)
+	if life > asked {
+		share := float64(due.Sub(claims.IssuedAt)) / float64(life)
+		due, life = claims.IssuedAt.Add(time.Duration(share*float64(asked))), asked
+	}
 	if apart <= life/8 {
 		return due.Add(apart)
 	}

@@ -37,11 +37,12 @@ const (
 	// stopped but delayed as after a refusal.
 	MaxRequests = 10
 
-	// maxRecent is the number of certificates within recentWindow from which no more are requested for a missing or unfit
-	// credential. A process that keeps removing or overwriting the credential must not make the hub issue certificates at
-	// the same rate. The renewal of a certificate in use is not limited: its rate follows from its lifetime.
-	maxRecent    = 10
-	recentWindow = time.Minute
+	// MaxRecent is the number of credentials within RecentWindow from which no more are requested for a missing or unfit
+	// one. A process that keeps removing or overwriting the credential must not make the hub issue certificates at the
+	// same rate. The renewal of a certificate in use is not limited: its rate follows from its lifetime.
+	MaxRecent = 10
+	// RecentWindow is the time in which so many may be issued.
+	RecentWindow = time.Minute
 
 	// firstRetry is the pause after the first refusal; it doubles with each refusal.
 	firstRetry = time.Minute
@@ -73,7 +74,7 @@ type standing struct {
 	open int
 	// undecided are the names of the first of them.
 	undecided []string
-	// lately has the creation times of the issued request objects of the same owner that are younger than recentWindow,
+	// lately has the creation times of the issued request objects of the same owner that are younger than RecentWindow,
 	// the latest first. The hub deletes them long after that.
 	lately []time.Time
 	// shared is set when other agents may have created some of these, because they use the same credential.
@@ -255,10 +256,10 @@ func (s standing) start(failure string, attempt int) Plan {
 		plan.Wake, plan.Condition = s.turn(plan.pending)
 		return plan
 	}
-	if !s.shared && len(s.lately) >= maxRecent && !JudgePair(s.stored, s.want, s.now).Fits {
-		retryAt := s.lately[maxRecent-1].Add(recentWindow)
+	if !s.shared && len(s.lately) >= MaxRecent && !JudgePair(s.stored, s.want, s.now).Fits {
+		retryAt := s.lately[MaxRecent-1].Add(RecentWindow)
 		return Plan{Step: StepWait, Wake: retryAt, Condition: failed(messageFailed, fmt.Sprintf(messageRushed,
-			maxRecent, recentWindow, retryAt.UTC().Format(time.RFC3339)))}
+			MaxRecent, RecentWindow, retryAt.UTC().Format(time.RFC3339)))}
 	}
 	if failure != "" {
 		plan.Condition = failed(messageFailed, failure)
