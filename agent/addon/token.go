@@ -136,7 +136,9 @@ func (r *Reconciler) requestToken(ctx context.Context, f facts) (credential, err
 
 // noteIssued remembers that the hub issued a token now, and forgets the add-ons that got none lately.
 func (r *Reconciler) noteIssued(f facts) {
-	r.issued.Change(f.name, func(times []time.Time) ([]time.Time, bool) { return append(recent(times, f.now), f.now), true })
+	r.issued.Change(f.name, func(times []time.Time) ([]time.Time, bool) {
+		return append(recent(times, f.now), f.now), true
+	})
 	r.issued.Take(func(_ string, times []time.Time) bool { return len(recent(times, f.now)) == 0 })
 }
 
