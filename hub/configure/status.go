@@ -34,8 +34,12 @@ func record(f facts, decided configuration, after *addonv1beta1.ManagedClusterAd
 		}
 		condition = f.failing(decided, condition, settles && broken(works), now)
 	}
-	f.noteSoak(decided, noted, contents, &status.Conditions, completed(condition), settles, now)
-	f.setProgress(decided, contents, &status.Conditions, condition, now)
+	continues := f.continues(decided, contents)
+	if f.begins(decided, noted, contents, settles) {
+		noted, continues = nil, false
+	}
+	f.noteSoak(decided, noted, contents, &status.Conditions, completed(condition), settles, continues, now)
+	f.setProgress(continues, &status.Conditions, condition, now)
 	if completed(condition) {
 		for i := range status.ConfigReferences {
 			reference := &status.ConfigReferences[i]
@@ -102,14 +106,25 @@ func (f facts) continues(decided configuration, contents addonconfig.Contents) b
 	return decided.target.Same(had, decided.references) || decided.target.Same(contents, decided.references)
 }
 
+// begins reports whether the add-on gets, for the first time, a content of the rollout that a configuration of its own
+// spec replaced until now, and had soaked with that one. It begins again then, once for each content. One that had not
+// soaked has no more time than that leaves.
+func (f facts) begins(
+	decided configuration, noted *metav1.Condition, contents addonconfig.Contents, settles bool,
+) bool {
+	soaked := noted != nil && noted.Status == metav1.ConditionTrue || !settles && !f.completedSince().IsZero()
+	return soaked && decided.gets && decided.target.GivesNew(contents)
+}
+
 // noteSoak records whether a configuration had soaked when it is not complete any more, and if not, since when it was
 // complete at first. Each turn between complete and not complete dates Progressing again, so that a rollout could wait
 // for ever for a cluster that takes turns. Of an add-on that names configurations itself it records what the rollout
 // gives, so that turns between those do not date Progressing. Another configuration of the rollout begins again. noted
-// and contents are what the method noted returns.
+// and contents are what the method noted returns, but noted is nil where the add-on begins again, and continues is what
+// the method continues returns.
 func (f facts) noteSoak(
 	decided configuration, noted *metav1.Condition, contents addonconfig.Contents,
-	conditions *[]metav1.Condition, isCompleted, settles bool, now time.Time,
+	conditions *[]metav1.Condition, isCompleted, settles, continues bool, now time.Time,
 ) {
 	status, keeps := metav1.ConditionUnknown, decided.held != "" && !decided.gets
 	if noted != nil {
@@ -121,7 +136,7 @@ func (f facts) noteSoak(
 		meta.RemoveStatusCondition(conditions, names.ConditionSoaked)
 	}
 	first, rolledOut := f.completedSince(), f.cma != nil && f.placement >= 0
-	broke := rolledOut && !isCompleted && !first.IsZero() && f.continues(decided, contents)
+	broke := rolledOut && !isCompleted && !first.IsZero() && continues
 	switch {
 	case broke && !settles:
 		status = metav1.ConditionTrue
@@ -134,7 +149,7 @@ func (f facts) noteSoak(
 		return
 	}
 	if noted == nil || !keeps {
-		contents = decided.target.Contents(decided.references)
+		contents = decided.target.Noted(contents, f.addOn.Status.ConfigReferences, decided.references)
 	}
 	reconcile.SetCondition(conditions, soak(status, contents), now)
 }
@@ -192,12 +207,11 @@ func forgetApplied(f facts, decided configuration, references []addonv1beta1.Con
 // it is completed, when that was: rollouts measure deadlines and the time of success from it, so it does not move while
 // an add-on is on its way, whatever it waits for, and whatever its own spec names.
 func (f facts) setProgress(
-	decided configuration, contents addonconfig.Contents, conditions *[]metav1.Condition, want metav1.Condition,
-	now time.Time,
+	continues bool, conditions *[]metav1.Condition, want metav1.Condition, now time.Time,
 ) {
 	was := meta.FindStatusCondition(f.addOn.Status.Conditions, want.Type)
 	since := metav1.NewTime(now)
-	if was != nil && completed(*was) == completed(want) && f.continues(decided, contents) {
+	if was != nil && completed(*was) == completed(want) && continues {
 		since = was.LastTransitionTime
 	}
 	reconcile.SetCondition(conditions, want, now)

@@ -93,21 +93,10 @@ func decide(f facts) plan {
 		for _, cluster := range result.Admit {
 			p.admissions[cluster] = f.granted(f.members[cluster], all[index].target(cluster))
 		}
-		for _, cluster := range result.New {
-			if _, onWay := p.ways[cluster]; !onWay {
-				p.ways[cluster] = way{target: all[index].common, addOn: f.members[cluster].uid, since: f.now}
-			}
-		}
+		p.setOut(result, all[index].common, f)
 		for _, wait := range result.Hold {
 			uncertain := given.Placements[index].Held != "" || !f.placements[index].Selects(wait.Name)
 			p.admissions[wait.Name] = f.waits(f.members[wait.Name], all[index].target(wait.Name), wait.Why, uncertain)
-			switch w, onWay := p.ways[wait.Name]; {
-			case onWay && uncertain:
-				w.paused = f.now
-				p.ways[wait.Name] = w
-			case !w.awaits:
-				delete(p.ways, wait.Name) // While it waits, no time counts.
-			}
 		}
 	}
 	for cluster, earlier := range f.admitted {
@@ -121,6 +110,24 @@ func decide(f facts) plan {
 		}
 	}
 	return p
+}
+
+// setOut begins the ways of the clusters that are admitted now, or goes on with them, and remembers who timed out.
+func (p plan) setOut(result planner.Result, target string, f facts) {
+	for _, cluster := range result.New {
+		w, onWay := p.ways[cluster]
+		if !onWay {
+			w = way{target: target, addOn: f.members[cluster].uid, since: f.now}
+		}
+		w.paused = time.Time{}
+		p.ways[cluster] = w
+	}
+	for _, cluster := range result.TimedOut {
+		if w, onWay := p.ways[cluster]; onWay && !w.excused() {
+			w.failed = true
+			p.ways[cluster] = w
+		}
+	}
 }
 
 // hold holds the placements of which it is uncertain which clusters they own, because their own decisions or, for a
@@ -280,7 +287,10 @@ func (s *survey) judge(m *member, c *planner.Cluster) {
 		s.of.set(c.Name, Fingerprint(target.Rolled()))
 	}
 	c.State, c.Since, c.Due = s.f.state(m, target, s.of.target(c.Name), s.soak)
-	c.Broken, c.AwaitsOwn = m.broken(), target.AwaitsOwn
+	c.Broken = m.broken()
+	if target.AwaitsOwn {
+		c.AwaitsOwn = s.f.now
+	}
 	awaitsTurn := c.State == planner.Pending && len(target.Waiting) > 0 && !target.Admitted(m.addOn())
 	c.Held = cmp.Or(s.f.keeps(s.index, m), heldBy(target, awaitsTurn))
 	if c.Leaving {
@@ -335,7 +345,7 @@ func (f facts) state(
 	// Where only configurations of its own spec differ, what counts is how it does with those of the rollout.
 	noted := target.Gives(m.noted)
 	state, since = m.reached(soak, noted)
-	if state == planner.InFlight && target.AwaitsOwn && len(target.Missing) > 0 {
+	if state == planner.InFlight && target.AwaitsOwn && len(target.Missing) > 0 && !f.ways[m.cluster].failed {
 		return planner.Pending, time.Time{}, time.Time{} // Its own spec holds it, and the rollout does not wait for that.
 	}
 	if noted {

@@ -21,9 +21,14 @@ type way struct {
 	since, went time.Time
 	// due is when it should have soaked at first; zero while it was not complete.
 	due time.Time
-	// awaits reports whether it awaited what its own spec names, and knew whether that became known, which dates it once.
-	awaits, knew bool
-	// paused is since when it is not known whether the cluster is selected, so that nothing is admitted.
+	// awaits is since when it awaited at first what its own spec names; zero for never. knew reports whether that became
+	// known, which dates it once.
+	awaits time.Time
+	knew   bool
+	// failed reports whether it failed or timed out in the last plan: nothing that it awaits since then excuses that. See
+	// excused.
+	failed bool
+	// paused is since when it waits to be admitted, so that no time counts.
 	paused time.Time
 }
 
@@ -32,12 +37,18 @@ func (w way) goesOn(target string, addOn types.UID, now time.Time) way {
 	if w.target != target {
 		return way{target: target, addOn: addOn}
 	}
-	if !w.paused.IsZero() && !w.since.IsZero() {
-		w.since = w.since.Add(now.Sub(w.paused))
+	if !w.paused.IsZero() && now.After(w.paused) {
+		for _, at := range []*time.Time{&w.since, &w.awaits, &w.due} {
+			if !at.IsZero() {
+				*at = at.Add(now.Sub(w.paused))
+			}
+		}
 	}
 	w.paused = time.Time{}
-	if w.since.After(now) {
-		w.since = now // The clock was ahead.
+	for _, at := range []*time.Time{&w.since, &w.awaits, &w.went} {
+		if at.After(now) {
+			*at = now // The clock was ahead.
+		}
 	}
 	w.again = w.again || (w.addOn != "" && w.addOn != addOn)
 	switch {
@@ -55,7 +66,8 @@ func (w way) follow(c *planner.Cluster, soak time.Duration, now time.Time) (next
 	late := w.again && !w.since.IsZero()
 	switch c.State {
 	case planner.Pending:
-		return w, late
+		w.paused = now
+		return w, late || !w.awaits.IsZero()
 	case planner.Awaited:
 		if c.Again = late; !late {
 			return w, false
@@ -68,16 +80,11 @@ func (w way) follow(c *planner.Cluster, soak time.Duration, now time.Time) (next
 		w.due = reconcile.Earliest(w.due, c.Due, c.Since.Add(max(soak, settled)))
 	case planner.InFlight, planner.Failed:
 		w.due = reconcile.Earliest(w.due, c.Due)
-		switch {
-		case w.awaits && !c.AwaitsOwn && !w.knew:
-			w.since, w.knew = now, true
-		case !late && !w.knew:
-			w.since = reconcile.Earliest(w.since, c.Since)
-		}
-		w.awaits = w.awaits || c.AwaitsOwn
+		w = w.fly(c, late, now)
 	}
+	w.failed = c.State == planner.Failed && !w.excused()
 	switch {
-	case w.knew:
+	case w.knew && w.due.IsZero():
 		c.Since = w.since
 	case late && !w.due.IsZero():
 		c.Due = w.due
@@ -88,4 +95,30 @@ func (w way) follow(c *planner.Cluster, soak time.Duration, now time.Time) (next
 		w.since = now
 	}
 	return w, true
+}
+
+// excused reports whether the cluster awaits, for the first time, what its own spec names, and did so before it failed.
+func (w way) excused() bool { return !w.awaits.IsZero() && !w.knew }
+
+// fly goes on with a cluster that was admitted, and tells it since when it awaits what its own spec names. What that is
+// excuses no failure of before.
+func (w way) fly(c *planner.Cluster, late bool, now time.Time) way {
+	awaits := !c.AwaitsOwn.IsZero()
+	switch {
+	case awaits && w.failed:
+		c.State = planner.Failed
+	case awaits && w.awaits.IsZero():
+		if w.awaits = now; w.since.IsZero() {
+			w.awaits = c.Since // The hub manager started meanwhile.
+		}
+	case !awaits && w.excused():
+		w.since, w.knew = now, true
+	}
+	if !late && !w.knew {
+		w.since = reconcile.Earliest(w.since, c.Since)
+	}
+	if awaits {
+		c.AwaitsOwn = w.awaits
+	}
+	return w
 }

@@ -78,6 +78,9 @@ func (t Target) HasOwn() bool { return len(ownKinds(t.Desired)) > 0 }
 // own ends the content of a kind that the spec of the add-on itself names.
 const own = "+"
 
+// never precedes own where the add-on never had what the rollout would give in its place.
+const never = "!"
+
 // Contents returns the contents of references, which are those of the target or those that the add-on has.
 func (t Target) Contents(references []addonv1beta1.ConfigReference) Contents {
 	kinds := ownKinds(t.Desired)
@@ -111,9 +114,41 @@ func (t Target) Same(contents Contents, references []addonv1beta1.ConfigReferenc
 	for kind, content := range has {
 		then, ownThen := strings.CutSuffix(contents[kind], own)
 		now, ownNow := strings.CutSuffix(content, own)
+		then = strings.TrimSuffix(then, never)
 		if then != now && (!ownThen || !ownNow) {
 			return false
 		}
 	}
 	return true
+}
+
+// Noted returns the contents of references for an add-on that had references and was noted with contents before: those
+// of Contents, with a mark where it never had what the rollout would give.
+func (t Target) Noted(before Contents, had, references []addonv1beta1.ConfigReference) Contents {
+	contents, has := t.Contents(references), ContentsOf(had)
+	for kind, content := range contents {
+		beneath, isOwn := strings.CutSuffix(content, own)
+		if isOwn && has[kind] != beneath && before[kind] != beneath && before[kind] != content {
+			contents[kind] = beneath + never + own
+		}
+	}
+	return contents
+}
+
+// GivesNew reports whether the rollout gives an add-on, which was noted with contents, something that it never had: its
+// spec named another one of the kind until now.
+func (t Target) GivesNew(noted Contents) bool {
+	var now Contents
+	for kind, content := range noted {
+		if !strings.HasSuffix(content, never+own) {
+			continue
+		}
+		if now == nil {
+			now = t.Contents(t.References)
+		}
+		if !strings.HasSuffix(now[kind], own) {
+			return true
+		}
+	}
+	return false
 }

@@ -153,7 +153,7 @@ const patience = time.Minute
 // is not for the next one that does at once, and it holds nobody for ever.
 func (r rules) awaitsOwn(c *Cluster, end, now time.Time) (p phase, until time.Time) {
 	if end.IsZero() {
-		end = c.Since.Add(patience)
+		end = c.AwaitsOwn.Add(patience)
 	}
 	if now.Before(end) {
 		return flying, end
@@ -178,7 +178,7 @@ func (r rules) phase(c *Cluster, now time.Time) (p phase, until time.Time) {
 		if r.expires && !c.Since.IsZero() {
 			end = reconcile.Earliest(end, c.Since.Add(r.deadline))
 		}
-		if c.State == InFlight && c.AwaitsOwn {
+		if c.State == InFlight && !c.AwaitsOwn.IsZero() {
 			return r.awaitsOwn(c, end, now)
 		}
 		switch {

@@ -61,9 +61,9 @@ type Cluster struct {
 	// Held explains why this cluster may not move, such as a configuration of its own that does not exist; empty when it
 	// may. It counts while the cluster is Pending.
 	Held string
-	// AwaitsOwn is set for a cluster that is InFlight and awaits what its own spec names, which Held explains. It keeps
-	// its slot until its deadline, or for a minute, and is not a failure then.
-	AwaitsOwn bool
+	// AwaitsOwn is since when a cluster that is InFlight awaits what its own spec names, which Held explains; zero for any
+	// other. It keeps its slot until its deadline, or for a minute, and is not a failure then.
+	AwaitsOwn time.Time
 	// Leaving is set for a cluster that the placement does not select at the moment, and may select again soon. It keeps
 	// its slot and its failure, and the status does not count it.
 	Leaving bool
