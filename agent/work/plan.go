@@ -94,8 +94,8 @@ func planStep(in *input, i int) apply.Step {
 	return s
 }
 
-// recheckAt is when an object is read again without an event: after a failure, and when no watch covers it; zero for
-// all others.
+// recheckAt is when an object is read again without an event: after a failure, when its rules were not evaluated to
+// their end, and when no watch covers it; zero for all others.
 func recheckAt(o *object, id manifest.ID) time.Time {
 	state := &o.known.State
 	if again := state.RetryAt(id); !again.IsZero() {

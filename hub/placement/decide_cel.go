@@ -65,12 +65,9 @@ func compileIn(env *cel.Env, text string) (cel.Program, error) {
 	wrong := func(format string, args ...any) (cel.Program, error) {
 		return nil, fmt.Errorf("the expression %q %s", message.Cut(text, maxQuoted), fmt.Sprintf(format, args...))
 	}
-	ast, issues := env.Compile(text)
-	if found := issues.Errors(); len(found) > 0 {
-		// CEL counts columns from 0.
-		line, column := found[0].Location.Line(), found[0].Location.Column()+1
-		return wrong("does not compile: line %d, column %d: %s", line, column,
-			message.Cut(found[0].Message, message.MaxCause))
+	ast, err := expressions.Compile(env, text)
+	if err != nil {
+		return wrong("does not compile: %s", err)
 	}
 	if kind := ast.OutputType(); !kind.IsExactType(cel.BoolType) && !kind.IsExactType(cel.DynType) {
 		return wrong("gives a value of type %s, not bool", kind)

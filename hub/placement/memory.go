@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -161,12 +162,14 @@ func (m *memory) boundTo(set string) touched {
 	return m.those(func(in interest) (string, bool) { return fleet.EachCluster, in.refersTo(set) })
 }
 
-// those returns the Placements with such an interest, and what is touched for each.
+// those returns the Placements with such an interest, and what is touched for each. To ask evaluates expressions, which
+// no pass must wait for, so it asks a copy.
 func (m *memory) those(such func(interest) (string, bool)) touched {
 	m.mu.RLock()
-	defer m.mu.RUnlock()
+	placements := maps.Clone(m.placements)
+	m.mu.RUnlock()
 	all := touched{}
-	for key, known := range m.placements {
+	for key, known := range placements {
 		if what, is := such(known.interest); is {
 			all[key] = what
 		}

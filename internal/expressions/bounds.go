@@ -44,31 +44,43 @@ func (c *costs) CallCost(function, overload string, args []ref.Val, result ref.V
 // looksAt returns how many bytes a call looks at, at most: Kubernetes takes that a comparison looks at the entries of a
 // list and not into them, and that to find one character takes no time.
 func looksAt(function string, args []ref.Val) int {
+	if len(args) == 0 {
+		return 0
+	}
+	first := len(textAt(args, 0))
+	if len(args) == 1 {
+		return first
+	}
 	switch function {
 	case operators.Equals, operators.NotEquals:
-		if len(args) == 2 && isNested(args[0]) && isNested(args[1]) {
-			return min(celSize(args[0], 0), celSize(args[1], 0))
+		if isNested(args[0]) && isNested(args[1]) {
+			return smaller(args[0], args[1])
 		}
+		return 0
 	case operators.In:
-		if len(args) == 2 && isNested(args[0]) {
-			return celSize(args[1], 0)
+		if isNested(args[0]) {
+			return sizeUpTo(args[1], maxMade)
 		}
+		return 0
+	case operators.Add:
+		return bytesOf(args[0]) + bytesOf(args[1]) + uncounted(args)
+	case "format":
+		return first + sizeUpTo(args[1], maxText)
 	case "startsWith", "endsWith":
-	default:
-		if len(args) > 0 {
-			return len(textAt(args, 0))
-		}
+		return 0
 	}
-	return 0
+	return first
 }
 
-// isNested reports whether a value has others.
-func isNested(value ref.Val) bool {
-	switch value.(type) {
-	case traits.Mapper, traits.Lister:
-		return true
+// bytesOf returns the length of a text, in bytes; 0 for all others.
+func bytesOf(value ref.Val) int {
+	switch value := value.(type) {
+	case types.String:
+		return len(value)
+	case types.Bytes:
+		return len(value)
 	}
-	return false
+	return 0
 }
 
 // estimate is the cost of a call as Kubernetes estimates it, but for regular expressions and long lists.
@@ -80,6 +92,9 @@ func (c *costs) estimate(function, overload string, args []ref.Val, result ref.V
 		}
 	}
 	switch function {
+	case makes:
+		cost := costOfMaking(overload, args)
+		return &cost
 	case "matches", "find", "findAll":
 		cost := c.patterns.of(textAt(args, 1)).cost(len(textAt(args, 0)))
 		return &cost
@@ -90,45 +105,12 @@ func (c *costs) estimate(function, overload string, args []ref.Val, result ref.V
 // celTooLong is the error of a function whose result would be too long.
 func celTooLong() ref.Val { return types.NewErr("the text would be longer than %d bytes", maxText) }
 
-// celSize estimates the length of a value as a string, in bytes. It stops above maxText.
-func celSize(value ref.Val, depth int) int {
-	const scalar = 32
-	if depth > maxDepth {
-		return maxText + 1
-	}
-	total := scalar
-	var items traits.Iterator
-	var lookup traits.Mapper
-	switch value := value.(type) {
-	case types.String:
-		return len(value)
-	case types.Bytes:
-		return len(value)
-	case traits.Mapper:
-		items, lookup = value.Iterator(), value
-	case traits.Lister:
-		items = value.Iterator()
-	default:
-		return scalar
-	}
-	for items.HasNext() == types.True && total <= maxText {
-		item := items.Next()
-		total += celSize(item, depth+1)
-		if lookup != nil {
-			if found, ok := lookup.Find(item); ok {
-				total += celSize(found, depth+1)
-			}
-		}
-	}
-	return total
-}
-
 // limited is the library that replaces the functions of CEL and Kubernetes that take any amount of memory or time for a
-// short text: regular expressions and quantities.
+// short text: regular expressions, quantities, and what makes lists and maps.
 type limited struct{ patterns *patterns }
 
 // CompileOptions implements cel.Library. The functions are declared elsewhere.
-func (limited) CompileOptions() []cel.EnvOption { return nil }
+func (limited) CompileOptions() []cel.EnvOption { return []cel.EnvOption{boundMacros} }
 
 // ProgramOptions implements cel.Library.
 func (l limited) ProgramOptions() []cel.ProgramOption {
@@ -138,12 +120,17 @@ func (l limited) ProgramOptions() []cel.ProgramOption {
 // replace returns a part of a program, with our function if it calls one of those. A constant regular expression that
 // is refused is an error of the program.
 func (l limited) replace(part interpreter.Interpretable) (interpreter.Interpretable, error) {
+	if made, ok := part.(interpreter.InterpretableConstructor); ok {
+		return newConstructor(made), nil
+	}
 	call, ok := part.(interpreter.InterpretableCall)
 	if !ok {
 		return part, nil
 	}
 	var body func(...ref.Val) ref.Val
 	switch call.Function() {
+	case operators.Add:
+		return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), celAdd), nil
 	case "quantity":
 		body = celQuantity
 	case "isQuantity":

@@ -6,15 +6,17 @@ import (
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 // texts is a list of CEL.
-func texts(items ...string) ref.Val { return types.NewStringList(types.DefaultTypeAdapter, items) }
+func texts(items ...string) traits.Lister {
+	return types.NewStringList(types.DefaultTypeAdapter, items)
+}
 
 func TestTheSizeOfValues(t *testing.T) {
-	const scalar = 32
 	nested := func(depth int) ref.Val {
 		value := types.DefaultTypeAdapter.NativeToValue("x")
 		for range depth {
@@ -27,21 +29,24 @@ func TestTheSizeOfValues(t *testing.T) {
 		value ref.Val
 		want  int
 	}{
-		"a string":              {types.String("abc"), 3},
-		"a string in bytes":     {types.String("é"), 2},
-		"bytes":                 {types.Bytes("abcd"), 4},
-		"a number":              {types.Int(7), scalar},
-		"null":                  {types.NullValue, scalar},
-		"an empty list":         {texts(), scalar},
-		"a list":                {texts("a", "bc"), scalar + 3},
-		"a map":                 {value(map[string]any{"key": "value", "k": int64(1)}), scalar + 3 + 5 + 1 + scalar},
-		"as deep as the limit":  {nested(maxDepth), maxDepth*scalar + 1},
-		"deeper than the limit": {nested(maxDepth + 1), (maxDepth+1)*scalar + maxText + 1},
+		"a string":            {types.String("abc"), 3},
+		"a string in bytes":   {types.String("é"), 2},
+		"bytes":               {types.Bytes("abcd"), 4},
+		"a number":            {types.Int(7), scalar},
+		"null":                {types.NullValue, scalar},
+		"an empty list":       {texts(), scalar},
+		"a list":              {texts("a", "bc"), scalar + 2*entry + 3},
+		"one of empty texts":  {texts("", "", ""), scalar + 3*entry},
+		"a map":               {value(map[string]any{"key": "value", "k": int64(1)}), scalar + 2*entry + 3 + 5 + 1 + scalar},
+		"lists in lists":      {nested(100), 100*(scalar+entry) + 1},
+		"what may be missing": {types.OptionalOf(texts("a")), entry + scalar + entry + 1},
+		"what is missing":     {types.OptionalNone, scalar},
+		"what knows its size": {&madeList{texts("a"), 7}, 7},
 	} {
-		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, celSize(c.value, 0)) })
+		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, sizeUpTo(c.value, maxText)) })
 	}
 	half := strings.Repeat("x", maxText/2)
-	assert.Equal(t, scalar+2*len(half), celSize(texts(half, half, half, half, half), 0), "it stops above the limit")
+	assert.Equal(t, scalar+2*(entry+len(half)), sizeUpTo(texts(half, half, half, half, half), maxText), "it stops above the limit")
 }
 
 func TestResultsOfFunctionsAreLimited(t *testing.T) {
@@ -102,16 +107,25 @@ func TestWhatACallLooksAtCosts(t *testing.T) {
 		args               []ref.Val
 		least, most        uint64
 	}{
-		"maps that are compared":              {"_==_", "equals", []ref.Val{deep, deep}, 20_000, 30_000},
-		"and those that differ":               {"_!=_", "not_equals", []ref.Val{deep, deep}, 20_000, 30_000},
-		"lists of them":                       {"_==_", "equals", []ref.Val{list, list}, 20_000, 30_000},
-		"a map that is sought in a list":      {"@in", "in_list", []ref.Val{deep, list}, 20_000, 30_000},
-		"a large one with a small one":        {"_==_", "equals", []ref.Val{deep, few}, 0, 100},
-		"numbers":                             {"_==_", "equals", []ref.Val{types.Int(1), types.Int(1)}, 0, 1},
-		"a number that is sought in a list":   {"@in", "in_list", []ref.Val{types.Int(1), list}, 0, 10},
-		"one character of a text":             {"charAt", "string_char_at_int", []ref.Val{text, types.Int(1)}, 20_000, 30_000},
-		"a text that is turned":               {"reverse", "string_reverse", []ref.Val{text}, 20_000, 300_000},
-		"the beginning of a text is all that": {"startsWith", "starts_with_string", []ref.Val{text, types.String("a")}, 0, 10},
+		"maps that are compared":                {"_==_", "equals", []ref.Val{deep, deep}, 20_000, 30_000},
+		"and those that differ":                 {"_!=_", "not_equals", []ref.Val{deep, deep}, 20_000, 30_000},
+		"lists of them":                         {"_==_", "equals", []ref.Val{list, list}, 20_000, 30_000},
+		"a map that is sought in a list":        {"@in", "in_list", []ref.Val{deep, list}, 20_000, 30_000},
+		"a large one with a small one":          {"_==_", "equals", []ref.Val{deep, few}, 0, 100},
+		"numbers":                               {"_==_", "equals", []ref.Val{types.Int(1), types.Int(1)}, 0, 1},
+		"a number that is sought in a list":     {"@in", "in_list", []ref.Val{types.Int(1), list}, 0, 10},
+		"one character of a text":               {"charAt", "string_char_at_int", []ref.Val{text, types.Int(1)}, 20_000, 30_000},
+		"a text that is turned":                 {"reverse", "string_reverse", []ref.Val{text}, 20_000, 300_000},
+		"maps that may be missing":              {"_==_", "equals", []ref.Val{types.OptionalOf(deep), types.OptionalOf(deep)}, 20_000, 30_000},
+		"one that is sought in a list":          {"@in", "in_list", []ref.Val{types.OptionalOf(deep), list}, 20_000, 30_000},
+		"two texts of which the first is short": {"_+_", "", []ref.Val{types.String("a"), text}, 20_000, 30_000},
+		"bytes that are added":                  {"_+_", "", []ref.Val{types.Bytes("a"), types.Bytes(text)}, 20_000, 30_000},
+		"lists that are added":                  {"_+_", "add_list", []ref.Val{list, list}, 40_000, 60_000},
+		"a map that becomes a text":             {"format", "string_format", []ref.Val{types.String("%s"), list}, 20_000, 30_000},
+		"a list that is made of them":           {makes, "list", []ref.Val{deep}, 20_000, 30_000},
+		"a list of what knows its size":         {makes, "list", []ref.Val{made(list)}, 10, 10},
+		"a map of little":                       {makes, "map", []ref.Val{types.String("a"), types.Int(1)}, 30, 30},
+		"the beginning of a text is all that":   {"startsWith", "starts_with_string", []ref.Val{text, types.String("a")}, 0, 10},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			cost := (&costs{patterns: &patterns{}}).CallCost(tc.function, tc.overload, tc.args, types.True)

@@ -48,14 +48,15 @@ func celFormat(args []ref.Val) ref.Val {
 			return types.NewErr("index %d out of range", next)
 		}
 		next++
-		if text.Len()+celSize(value, 0) > maxText {
+		if text.Len()+sizeUpTo(value, maxText) > maxText {
 			return celTooLong()
 		}
-		filled, err := celFormatValue(verb, precision, value)
-		if err != nil {
+		if err := celFormatValue(&text, verb, precision, value); err != nil {
 			return types.WrapErr(err)
 		}
-		text.WriteString(filled)
+		if text.Len() > maxText {
+			return celTooLong()
+		}
 		pattern = rest
 	}
 	return types.String(text.String())
@@ -82,54 +83,59 @@ func celClause(clause string) (verb byte, precision int, rest string, err error)
 }
 
 // celFormatValue formats one value.
-func celFormatValue(verb byte, precision int, value ref.Val) (string, error) {
-	typeErr := fmt.Errorf("a value of type %s cannot be formatted with %%%c", value.Type().TypeName(), verb)
+func celFormatValue(text *strings.Builder, verb byte, precision int, value ref.Val) error {
 	base := map[byte]int{'b': 2, 'o': 8, 'd': 10, 'x': 16, 'X': 16}[verb]
+	var filled string
+	var err error
 	switch {
 	case verb == 's':
-		return celString(value, 0)
+		return celWrite(text, value, 0)
 	case verb == 'f' || verb == 'e':
-		return celDecimal(verb, precision, value, typeErr)
+		filled, err = celDecimal(verb, precision, value)
 	case base == 0:
-		return "", fmt.Errorf("unrecognized formatting clause \"%c\"", verb)
+		err = fmt.Errorf("unrecognized formatting clause \"%c\"", verb)
+	default:
+		filled, err = celInBase(verb, base, value)
 	}
-	var text string
+	text.WriteString(filled)
+	return err
+}
+
+// celWrongVerb is the error about a value that a verb cannot format.
+func celWrongVerb(verb byte, value ref.Val) error {
+	return fmt.Errorf("a value of type %s cannot be formatted with %%%c", value.Type().TypeName(), verb)
+}
+
+// celInBase formats a value in the base of a verb.
+func celInBase(verb byte, base int, value ref.Val) (string, error) {
+	text, fits := "", true
 	switch value := value.(type) {
 	case types.Int:
 		text = strconv.FormatInt(int64(value), base)
 	case types.Uint:
 		text = strconv.FormatUint(uint64(value), base)
 	case types.Bool:
-		if verb != 'b' {
-			return "", typeErr
-		}
-		text = map[types.Bool]string{types.True: "1", types.False: "0"}[value]
+		text, fits = map[types.Bool]string{types.True: "1", types.False: "0"}[value], verb == 'b'
 	case types.Double:
-		if verb != 'd' {
-			return "", typeErr
-		}
-		text = celDouble(value)
+		text, fits = celDouble(value), verb == 'd'
 	case types.String:
-		if base != 16 {
-			return "", typeErr
-		}
-		text = fmt.Sprintf("%x", string(value))
+		text, fits = fmt.Sprintf("%x", string(value)), base == 16
 	case types.Bytes:
-		if base != 16 {
-			return "", typeErr
-		}
-		text = fmt.Sprintf("%x", []byte(value))
+		text, fits = fmt.Sprintf("%x", []byte(value)), base == 16
 	default:
-		return "", typeErr
+		fits = false
 	}
-	if verb == 'X' {
+	switch {
+	case !fits:
+		return "", celWrongVerb(verb, value)
+	case verb == 'X':
 		text = strings.ToUpper(text)
 	}
 	return text, nil
 }
 
 // celDecimal formats a number with a fraction.
-func celDecimal(verb byte, precision int, value ref.Val, typeErr error) (string, error) {
+func celDecimal(verb byte, precision int, value ref.Val) (string, error) {
 	const defaultPrecision = 6
 	if precision < 0 {
 		precision = defaultPrecision
@@ -143,7 +149,7 @@ func celDecimal(verb byte, precision int, value ref.Val, typeErr error) (string,
 	case types.Uint:
 		number = float64(value)
 	default:
-		return "", typeErr
+		return "", celWrongVerb(verb, value)
 	}
 	if math.IsNaN(number) || math.IsInf(number, 0) {
 		return celDouble(types.Double(number)), nil
@@ -165,11 +171,27 @@ func celDouble(value types.Double) string {
 	}
 }
 
-// celString formats any value for %s. Maps have sorted keys.
-func celString(value ref.Val, depth int) (string, error) {
-	if depth > maxDepth {
-		return "", fmt.Errorf("the value is nested too deeply")
+// celWrite writes any value as %s does. Maps have sorted keys. It ends above maxText.
+func celWrite(text *strings.Builder, value ref.Val, depth int) error {
+	switch {
+	case depth > maxDepth:
+		return fmt.Errorf("the value is nested too deeply")
+	case text.Len() > maxText:
+		return nil // The caller refuses it.
 	}
+	switch value := value.(type) {
+	case traits.Mapper:
+		return celWriteMap(text, value, depth)
+	case traits.Lister:
+		return celWriteList(text, value, depth)
+	}
+	filled, err := celScalar(value)
+	text.WriteString(filled)
+	return err
+}
+
+// celScalar formats a value that has no others for %s.
+func celScalar(value ref.Val) (string, error) {
 	switch value := value.(type) {
 	case types.String:
 		return string(value), nil
@@ -191,46 +213,44 @@ func celString(value ref.Val, depth int) (string, error) {
 		return value.UTC().Format(time.RFC3339Nano), nil
 	case *types.Type:
 		return value.TypeName(), nil
-	case traits.Mapper:
-		return celMapString(value, depth)
-	case traits.Lister:
-		return celListString(value, depth)
 	}
-	return "", fmt.Errorf("a value of type %s cannot be formatted with %%s", value.Type().TypeName())
+	return "", celWrongVerb('s', value)
 }
 
-// celListString formats a list.
-func celListString(list traits.Lister, depth int) (string, error) {
-	var items []string
-	for each := list.Iterator(); each.HasNext() == types.True; {
-		text, err := celString(each.Next(), depth+1)
-		if err != nil {
-			return "", err
+// celWriteList writes a list.
+func celWriteList(text *strings.Builder, list traits.Lister, depth int) error {
+	text.WriteByte('[')
+	separator := ""
+	for each := list.Iterator(); each.HasNext() == types.True && text.Len() <= maxText; separator = ", " {
+		text.WriteString(separator)
+		if err := celWrite(text, each.Next(), depth+1); err != nil {
+			return err
 		}
-		items = append(items, text)
 	}
-	return "[" + strings.Join(items, ", ") + "]", nil
+	text.WriteByte(']')
+	return nil
 }
 
-// celMapString formats a map.
-func celMapString(fields traits.Mapper, depth int) (string, error) {
-	texts := map[string]string{}
+// celWriteMap writes a map.
+func celWriteMap(text *strings.Builder, fields traits.Mapper, depth int) error {
+	values := map[string]ref.Val{}
 	for each := fields.Iterator(); each.HasNext() == types.True; {
 		key := each.Next()
-		name, err := celString(key, depth+1)
+		name, err := celScalar(key)
 		if err != nil {
-			return "", err
+			return err
 		}
-		found, _ := fields.Find(key)
-		text, err := celString(found, depth+1)
-		if err != nil {
-			return "", err
+		values[name], _ = fields.Find(key)
+	}
+	text.WriteByte('{')
+	separator := ""
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		text.WriteString(separator + name + ": ")
+		if err := celWrite(text, values[name], depth+1); err != nil {
+			return err
 		}
-		texts[name] = name + ": " + text
+		separator = ", "
 	}
-	var items []string
-	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		items = append(items, texts[name])
-	}
-	return "{" + strings.Join(items, ", ") + "}", nil
+	text.WriteByte('}')
+	return nil
 }

@@ -16,8 +16,8 @@ import (
 // evaluated evaluates an expression with the variable text, and returns its value and cost.
 func evaluated(t *testing.T, env *cel.Env, expression, text string) (any, uint64, error) {
 	t.Helper()
-	ast, issues := env.Compile(expression)
-	if err := issues.Err(); err != nil {
+	ast, err := Compile(env, expression)
+	if err != nil {
 		return nil, 0, err
 	}
 	program, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost))

@@ -61,15 +61,15 @@ func textAt(args []ref.Val, at int) string {
 	if at >= len(args) {
 		return ""
 	}
-	text, _ := args[at].Value().(string)
-	return text
+	text, _ := args[at].(types.String) // To ask a list of lists for its Value would copy all of it.
+	return string(text)
 }
 
 func numberAt(args []ref.Val, at, other int) int {
 	if at >= len(args) {
 		return other
 	}
-	number, _ := args[at].Value().(int64)
+	number, _ := args[at].(types.Int)
 	return int(number)
 }
 

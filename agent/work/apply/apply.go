@@ -190,7 +190,7 @@ func (r *run) digest(live *unstructured.Unstructured) manifest.Digest {
 // evaluate evaluates the rules of the manifest on a live object, unless the object is the same as before.
 func (r *run) evaluate(ctx context.Context, live *unstructured.Unstructured, object *watch.Object) *watch.Feedback {
 	before, m := &r.step.Known.State, r.step.Manifest
-	if before.Rules() == m.Reads && before.Object.Exists && before.Object.UID == object.UID &&
+	if before.Rules() == m.Reads && !before.Late() && before.Object.Exists && before.Object.UID == object.UID &&
 		before.Object.Version == object.Version {
 		return before.Feedback
 	}
@@ -208,6 +208,7 @@ func (r *run) evaluate(ctx context.Context, live *unstructured.Unstructured, obj
 		f.Conditions = append(f.Conditions, metav1.Condition{
 			Type: one.Condition, Status: one.Status, Reason: one.Reason, Message: one.Message,
 		})
+		f.Late = f.Late || one.Late
 	}
 	return f
 }

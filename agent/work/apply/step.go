@@ -177,8 +177,9 @@ func of(state *watch.State, drift watch.Drift, frozen bool, id manifest.ID) Resu
 	}
 	res.Behind = frozen && state.Applied.Behind && state.ReadErr == nil
 	if state.Failed != nil {
-		res.Err, res.Final, res.Wake = state.Failed.Cause, true, state.RetryAt(id)
+		res.Err, res.Final = state.Failed.Cause, true
 	}
+	res.Wake = state.RetryAt(id)
 	if state.ReadErr != nil {
 		res.Presence, res.ReadErr = manifest.Unknown, state.ReadErr
 	}

@@ -51,11 +51,11 @@ func (p *celPrograms) condition(ctx context.Context, expression string, object m
 	if err != nil {
 		return false, err
 	}
-	met, ok := found.Value().(bool)
+	met, ok := found.(types.Bool)
 	if !ok {
 		return false, wrongType(expression, found, "a bool")
 	}
-	return met, nil
+	return bool(met), nil
 }
 
 // message implements celEvaluator.
@@ -66,11 +66,11 @@ func (p *celPrograms) message(ctx context.Context, expression string, object map
 	if err != nil {
 		return "", err
 	}
-	text, ok := found.Value().(string)
+	text, ok := found.(types.String)
 	if !ok {
 		return "", wrongType(expression, found, "a string")
 	}
-	return text, nil
+	return string(text), nil
 }
 
 // wrongType is the error about an expression that returns a value of another type than it should.
@@ -141,11 +141,9 @@ func compile(env *cel.Env, key celKey) (cel.Program, error) {
 		}
 		env = extended
 	}
-	ast, issues := env.Compile(key.expression)
-	// The text of all errors together is quadratic in that of the expression, so this takes the first.
-	if found := issues.Errors(); len(found) > 0 {
-		return nil, fmt.Errorf("compiling the expression: line %d, column %d: %s", found[0].Location.Line(),
-			found[0].Location.Column()+1, found[0].Message)
+	ast, err := expressions.Compile(env, key.expression)
+	if err != nil {
+		return nil, fmt.Errorf("compiling the expression: %w", err)
 	}
 	program, err := env.Program(ast,
 		cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost),

@@ -45,6 +45,9 @@ type RuleResult struct {
 	Status    metav1.ConditionStatus
 	Reason    string
 	Message   string
+	// Late reports that the rule was not evaluated to its end for a cause that is not its own, such as a node that stalled
+	// for a second. It may have another result the next time.
+	Late bool
 }
 
 // celEvaluator evaluates CEL expressions on an object and subtracts their cost from the budget.
@@ -164,6 +167,7 @@ func (e *Evaluator) evaluateRule(ctx context.Context, object *unstructured.Unstr
 	budget *int64,
 ) RuleResult {
 	var found finding
+	var late bool
 	switch rule.Type {
 	case workv1.WellKnownConditionsType:
 		evaluate, known := wellKnownRule(object.GroupVersionKind(), rule.Condition)
@@ -191,7 +195,7 @@ func (e *Evaluator) evaluateRule(ctx context.Context, object *unstructured.Unstr
 		switch {
 		case err != nil:
 			// The status of the condition does not depend on its message.
-			found.message = "the message expression failed: " + err.Error()
+			found.message, late = "the message expression failed: "+err.Error(), isLate(err)
 		case text != "":
 			found.message = text
 		}
@@ -200,7 +204,7 @@ func (e *Evaluator) evaluateRule(ctx context.Context, object *unstructured.Unstr
 	if found.met {
 		status = metav1.ConditionTrue
 	}
-	return RuleResult{rule.Condition, status, workv1.ConditionRuleEvaluated, found.message}
+	return RuleResult{rule.Condition, status, workv1.ConditionRuleEvaluated, found.message, late}
 }
 
 // allTrue reports whether all expressions are true. It stops at the first that is not.
@@ -217,14 +221,23 @@ func (e *Evaluator) allTrue(ctx context.Context, object map[string]any, expressi
 
 // invalidRule is the result of a rule that cannot be evaluated at all.
 func invalidRule(rule workv1.ConditionRule, message string) RuleResult {
-	return RuleResult{rule.Condition, metav1.ConditionUnknown, workv1.ConditionRuleInvalid, message}
+	return RuleResult{rule.Condition, metav1.ConditionUnknown, workv1.ConditionRuleInvalid, message, false}
 }
 
 // failedRule is the result of a rule whose evaluation failed.
 func failedRule(rule workv1.ConditionRule, err error) RuleResult {
-	var internal internalError
-	if errors.As(err, &internal) {
-		return RuleResult{rule.Condition, metav1.ConditionUnknown, workv1.ConditionRuleInternalError, err.Error()}
+	status, reason := metav1.ConditionFalse, workv1.ConditionRuleExpressionError
+	if isInternal(err) {
+		status, reason = metav1.ConditionUnknown, workv1.ConditionRuleInternalError
 	}
-	return RuleResult{rule.Condition, metav1.ConditionFalse, workv1.ConditionRuleExpressionError, err.Error()}
+	return RuleResult{rule.Condition, status, reason, err.Error(), isLate(err)}
 }
+
+// isInternal reports whether the expression does not cause an error.
+func isInternal(err error) bool {
+	var internal internalError
+	return errors.As(err, &internal)
+}
+
+// isLate reports whether an expression may have another result the next time, on the same object.
+func isLate(err error) bool { return errors.Is(err, errTime) || isInternal(err) }

@@ -126,6 +126,9 @@ type Feedback struct {
 	Conditions []metav1.Condition
 	// Cost is the cost of the rules in units of CEL.
 	Cost int64
+	// Late reports that a rule was not evaluated to its end, for which the time is to blame and not the object. The rules
+	// are evaluated again without an event.
+	Late bool
 }
 
 // Rules digests the rules whose results the state has; zero means none.
@@ -135,6 +138,9 @@ func (s *State) Rules() manifest.Digest {
 	}
 	return s.Feedback.Rules
 }
+
+// Late reports whether the rules are evaluated again without an event.
+func (s *State) Late() bool { return s.Feedback != nil && s.Feedback.Late }
 
 // Event is the last that a watch showed of an object. It is never changed once it is in the Store.
 type Event struct {
@@ -216,11 +222,15 @@ func (s *State) RecheckAt(id manifest.ID) time.Time {
 	return s.Requested.Add(pause.Spread(RecheckPause, recheckSpread, id.String()))
 }
 
-// RetryAt is when a manifest that failed for good is tried again without an event; zero when it did not fail. Some
-// causes of a refusal, such as a missing permission, a quota or a webhook, go away without an event. Such a manifest is
-// tried again after as long as it has been refused so far, and at least as often as all others.
+// RetryAt is when a manifest that failed for good, or whose rules were not evaluated to their end, is tried again without
+// an event; zero for all others. Some causes of a refusal, such as a missing permission, a quota or a webhook, go away
+// without an event. Such a manifest is tried again after as long as it has been refused so far, and at least as often as
+// all others.
 func (s *State) RetryAt(id manifest.ID) time.Time {
-	if s.Failed == nil {
+	switch {
+	case s.Failed == nil && s.Late():
+		return s.RecheckAt(id)
+	case s.Failed == nil:
 		return time.Time{}
 	}
 	at := s.RecheckAt(id)
