@@ -16,8 +16,8 @@ const (
 	// maxCopied is how many parts the value has at most of which optMap or optFlatMap is asked. The macro has it twice in
 	// the expression, so a chain of them doubles it each time.
 	maxCopied = 128
-	// maxNested is how many macros, lists and maps may be in each other. Each may lengthen the types of those around it, and
-	// to check the types takes the fourth power of their number: two hundred took a minute and five gigabytes.
+	// maxNested is how many macros, lists and maps may be in each other. Each may lengthen the types of those around it,
+	// and to check the types takes the fourth power of their number: two hundred took a minute and five gigabytes.
 	maxNested = 24
 )
 

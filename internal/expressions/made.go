@@ -108,8 +108,8 @@ func celAdd(args ...ref.Val) ref.Val {
 	return sum
 }
 
-// constructor is a part of a program that makes a list or map. It has the cost of a call, because it looks at what it is
-// made of.
+// constructor is a part of a program that makes a list or map. It has the cost of a call, because it looks at what it
+// is made of.
 type constructor struct {
 	interpreter.InterpretableConstructor
 }
@@ -128,8 +128,8 @@ func newConstructor(part interpreter.InterpretableConstructor) interpreter.Inter
 	return part
 }
 
-// costOfMaking returns what it costs to make a value of a type, of some values: what CEL says, or 0.1 for each byte that
-// is counted.
+// costOfMaking returns what it costs to make a value of a type, of some values: what CEL says, or 0.1 for each byte
+// that is counted.
 func costOfMaking(kind string, of []ref.Val) uint64 {
 	least := uint64(common.ListCreateBaseCost)
 	if kind == types.MapType.TypeName() {

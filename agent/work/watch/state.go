@@ -222,10 +222,10 @@ func (s *State) RecheckAt(id manifest.ID) time.Time {
 	return s.Requested.Add(pause.Spread(RecheckPause, recheckSpread, id.String()))
 }
 
-// RetryAt is when a manifest that failed for good, or whose rules were not evaluated to their end, is tried again without
-// an event; zero for all others. Some causes of a refusal, such as a missing permission, a quota or a webhook, go away
-// without an event. Such a manifest is tried again after as long as it has been refused so far, and at least as often as
-// all others.
+// RetryAt is when a manifest that failed for good, or whose rules were not evaluated to their end, is tried again
+// without an event; zero for all others. Some causes of a refusal, such as a missing permission, a quota or a webhook,
+// go away without an event. Such a manifest is tried again after as long as it has been refused so far, and at least as
+// often as all others.
 func (s *State) RetryAt(id manifest.ID) time.Time {
 	switch {
 	case s.Failed == nil && s.Late():
