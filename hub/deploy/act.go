@@ -122,19 +122,13 @@ type moves struct {
 func movesOf(steps []workStep) moves {
 	m := moves{givers: map[placed][]*workv1.ManifestWork{}, stays: map[placed]bool{}}
 	for _, s := range steps {
-		had, has := map[placed]bool{}, map[placed]bool{}
-		switch s.Verb {
-		case reconcile.Delete:
-			m.deletes = true
-			placedIn(s.Before, had)
-		case reconcile.Patch:
-			placedIn(s.Before, had)
-			placedIn(s.After, has)
-		case reconcile.Create:
-			placedIn(s.After, has)
-		default:
+		if s.Verb == reconcile.Keep {
 			continue
 		}
+		m.deletes = m.deletes || s.Verb == reconcile.Delete
+		had, has := map[placed]bool{}, map[placed]bool{}
+		placedIn(s.Before, had)
+		placedIn(s.After, has)
 		for o := range had {
 			if !has[o] {
 				m.givers[o] = append(m.givers[o], s.Before)
@@ -162,8 +156,11 @@ type placed struct {
 	works.Identity
 }
 
-// placedIn adds the objects of a work.
+// placedIn adds the objects of a work; nil has none.
 func placedIn(work *workv1.ManifestWork, to map[placed]bool) {
+	if work == nil {
+		return
+	}
 	for i := range work.Spec.Workload.Manifests {
 		if o, err := works.Glance(&work.Spec.Workload.Manifests[i]); err == nil {
 			to[placed{work.Namespace, o.Identity}] = true

@@ -93,7 +93,7 @@ func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (doubt, error) 
 	if d, err := r.confirmNamespaces(ctx, f, p); err != nil || d.exists() {
 		return d, err
 	}
-	if d, err := r.confirmWorks(ctx, ownWorks(f), moves); err != nil || d.exists() {
+	if d, err := r.confirmWorks(ctx, f, moves); err != nil || d.exists() {
 		return d, err
 	}
 	r.made.note(f.addOn, p)
@@ -101,13 +101,13 @@ func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (doubt, error) 
 }
 
 // confirmWorks asks the API server whether works are as the cache has them from which a plan takes no object that it
-// takes from others, because they have it: one may have given it away since, and the object would be in none. have are
-// works of the add-on: others with its label keep nothing for it.
-func (r *Reconciler) confirmWorks(ctx context.Context, have []*workv1.ManifestWork, m moves) (doubt, error) {
+// takes from others, because they have it: one may have given it away since, and the object would be in none. Works
+// that the add-on does not own, with its label, keep nothing for it.
+func (r *Reconciler) confirmWorks(ctx context.Context, f facts, m moves) (doubt, error) {
 	if len(m.givers) == 0 {
 		return doubt{}, nil
 	}
-	for _, work := range have {
+	for _, work := range ownWorks(f) {
 		has := map[placed]bool{}
 		placedIn(work, has)
 		for o := range has {
@@ -172,7 +172,7 @@ func (r *Reconciler) deletionStale(ctx context.Context, f deletionFacts, p delet
 			return d, err
 		}
 	}
-	if d, err := r.confirmWorks(ctx, ownWorks(f.facts), moves); err != nil || d.exists() {
+	if d, err := r.confirmWorks(ctx, f.facts, moves); err != nil || d.exists() {
 		return d, err
 	}
 	if !creates && !takes {
