@@ -237,17 +237,17 @@ func judgeToken(c credential, f facts, reg registration) tokenState {
 }
 
 // longestLife is the longest life of a token that a hub may have issued. API servers cut what is asked for
-// (--service-account-max-token-expiration) and extend some tokens to a year (--service-account-extend-token-expiration),
-// and earlier settings or another agent may have asked for another life. What is longer, who may write the Secret made
-// up: it would never be replaced.
+// (--service-account-max-token-expiration), extend some tokens to a year
+// (--service-account-extend-token-expiration), and earlier settings or another agent may have asked for another life.
+// What is longer, who may write the Secret made up: it would never be replaced.
 func longestLife(asked time.Duration) time.Duration {
 	return max(asked, time.Duration(token.DefaultExpirationSeconds)*time.Second) + lifeSlack
 }
 
 // rotation returns when a token is replaced that came with clocks that were apart. One that was far ahead may be set
 // right at any time, so such a token is replaced when a right clock says so, but not before a quarter of its life is
-// over: where the clock stays wrong, tokens are replaced earlier than they need to be. One that is valid for longer than
-// is asked for now is replaced at the same share of the life that is asked for.
+// over: where the clock stays wrong, tokens are replaced earlier than they need to be. One that is valid for longer
+// than is asked for now is replaced at the same share of the life that is asked for.
 func rotation(claims token.Claims, due time.Time, asked, apart time.Duration) time.Time {
 	life := claims.ExpiresAt.Sub(claims.IssuedAt)
 	if life > asked {

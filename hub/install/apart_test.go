@@ -22,7 +22,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// changes changes a cluster; the handler hears of it.
+// changes writes a change of a cluster, of which the handler hears.
 func (h *pagesHub) changes(name string, change func(*clusterv1.ManagedCluster)) {
 	h.Helper()
 	var c clusterv1.ManagedCluster

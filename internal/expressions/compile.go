@@ -70,13 +70,10 @@ func checkSize(parsed *ast.AST) error {
 		}
 	}
 	ast.PreOrderVisit(parsed.Expr(), ast.NewExprVisitor(func(part ast.Expr) {
-		switch part.Kind() {
-		case ast.StructKind: // What it is made of would be copied.
+		if part.Kind() == ast.StructKind { // What it is made of would be copied.
 			refuse(part, "messages cannot be made; use a map")
-		case ast.MapKind:
-			if !hasComputedKeys(part.AsMap()) {
-				return
-			}
+		}
+		if part.Kind() == ast.MapKind && hasComputedKeys(part.AsMap()) {
 			if computed++; computed > maxComputedKeys {
 				refuse(part, fmt.Sprintf("more than %d maps have keys that are no constants", maxComputedKeys))
 			}

@@ -90,7 +90,7 @@ func celAdd(args ...ref.Val) ref.Val {
 	}
 	switch list := args[0].(type) {
 	case *growingList: // It changes in place, as the one of CEL does.
-		if failed := list.MutableLister.Add(args[1]); types.IsError(failed) {
+		if failed := list.Add(args[1]); types.IsError(failed) {
 			return failed
 		}
 		list.size = size

@@ -18,8 +18,8 @@ const (
 	// compiled, in instructions: repetitions multiply it. An instruction takes some 500 bytes while it is compiled and
 	// used.
 	maxPattern, maxPatternSize = 1024, 5000
-	// maxPatternCost is how much one use of a regular expression may cost, in units of CEL, because nothing interrupts it: a
-	// quarter of a second.
+	// maxPatternCost is how much one use of a regular expression may cost, in units of CEL, because nothing interrupts
+	// it: a quarter of a second.
 	maxPatternCost = 1_000_000
 	// maxPatternsKept limits the size of all regular expressions that an environment keeps: some five megabytes.
 	maxPatternsKept = 50_000

@@ -15,8 +15,8 @@ import (
 // default, and keeps a watch alive for as long as the watch asked for.
 const Silence = 90 * time.Second
 
-// maxRetryAfter is the longest pause before the next attempt, in seconds, that a server may ask for: clients take any, up
-// to ten times for one request, and a proxy that names a day would stop a watch for as long.
+// maxRetryAfter is the longest pause before the next attempt, in seconds, that a server may ask for: clients take any,
+// up to ten times for one request, and a proxy that names a day would stop a watch for as long.
 const maxRetryAfter = 60
 
 // errSilent is the error of a request that made no progress for too long.
@@ -29,8 +29,8 @@ var errRedirect = errors.New("the server answered with a redirect to another add
 // Bound returns a middleware that ends each request of which nothing is sent or received for so long, whatever is
 // between the client and the server: a proxy may answer for a connection of which one request hangs, so that no probe
 // of the connection notices. A watch may be silent for as long as it asked for; one that asked for no time, and a
-// request for another protocol, only has to begin to answer. No redirect is followed, and a server may ask for a pause of
-// a minute at most.
+// request for another protocol, only has to begin to answer. No redirect is followed, and a server may ask for a pause
+// of a minute at most.
 func Bound(silence time.Duration) Middleware {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return Func(func(request *http.Request) (*http.Response, error) { return bound(next, request, silence) })

@@ -84,8 +84,8 @@ func decide(who ServiceAccount, q Question, reviews []review, now time.Time) Dec
 	switch {
 	case q.recordsRequester():
 		d.Verdict, d.Lacks = Denied, nil
-		d.Err = deniedError(q.Object, "", "the API server would issue the certificate to the agent, which sends the request, "+
-			"and not to "+who.String())
+		d.Err = deniedError(q.Object, "", "the API server would issue the certificate to the agent, which sends the "+
+			"request, and not to "+who.String())
 	case len(d.Lacks) > 0:
 		d.Verdict = Denied
 		d.Err = deniedError(q.Object, "", fmt.Sprintf("%s lacks %s", who, strings.Join(d.Lacks, ", ")))

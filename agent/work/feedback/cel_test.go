@@ -44,49 +44,54 @@ func TestExpressionsOfSeveralPasses(t *testing.T) {
 	passes.Wait()
 }
 
-// untimed runs a test in which the second of an expression does not end, however busy the processor is.
-func untimed(t *testing.T, name string, test func(*testing.T)) {
-	t.Helper()
-	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
-}
-
+// The clock of these tests stands still, so that the second of an expression does not end, however busy the processor
+// is.
+//
 // Shows: work/rules-bounded
 func TestBudgets(t *testing.T) {
 	var costs int64
 	source := newCEL()
-	untimed(t, "an expression is stopped", func(t *testing.T) {
-		budget := int64(MaxManifestCost)
-		_, err := source.condition(t.Context(), costly(9), nil, &budget)
-		require.ErrorIs(t, err, errBudget)
-		assert.Equal(t, int64(MaxManifestCost-maxExpressionCost), budget)
+	t.Run("an expression is stopped", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			budget := int64(MaxManifestCost)
+			_, err := source.condition(t.Context(), costly(9), nil, &budget)
+			require.ErrorIs(t, err, errBudget)
+			assert.Equal(t, int64(MaxManifestCost-maxExpressionCost), budget)
+		})
 	})
-	untimed(t, "so is a message", func(t *testing.T) {
-		budget := int64(MaxManifestCost)
-		_, err := source.message(t.Context(), costly(9)+" ? 'a' : 'b'", nil, true, &budget)
-		require.ErrorIs(t, err, errBudget)
+	t.Run("so is a message", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			budget := int64(MaxManifestCost)
+			_, err := source.message(t.Context(), costly(9)+" ? 'a' : 'b'", nil, true, &budget)
+			require.ErrorIs(t, err, errBudget)
+		})
 	})
-	untimed(t, "all of a manifest share one budget", func(t *testing.T) {
-		budget := int64(MaxManifestCost)
-		_, err := source.condition(t.Context(), costly(4), nil, &budget)
-		require.NoError(t, err)
-		costs = MaxManifestCost - budget
-		assert.Positive(t, costs)
-		var rules []workv1.ConditionRule
-		for i := range MaxManifestCost/costs + 2 {
-			rules = append(rules, withMessage(celRule(fmt.Sprintf("R%d", i), costly(4)), "said", ""))
-		}
-		got, _ := (&Evaluator{cel: source}).Conditions(t.Context(), object(t, configMap), rules)
-		assert.Equal(t, "said", got[0].Message)
-		last := got[len(got)-1]
-		assert.Equal(t, RuleResult{last.Condition, "False", "ConditionRuleExpressionError", "CEL evaluation budget exceeded", false}, last)
+	t.Run("all of a manifest share one budget", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			budget := int64(MaxManifestCost)
+			_, err := source.condition(t.Context(), costly(4), nil, &budget)
+			require.NoError(t, err)
+			costs = MaxManifestCost - budget
+			assert.Positive(t, costs)
+			var rules []workv1.ConditionRule
+			for i := range MaxManifestCost/costs + 2 {
+				rules = append(rules, withMessage(celRule(fmt.Sprintf("R%d", i), costly(4)), "said", ""))
+			}
+			got, _ := (&Evaluator{cel: source}).Conditions(t.Context(), object(t, configMap), rules)
+			assert.Equal(t, "said", got[0].Message)
+			last := got[len(got)-1]
+			assert.Equal(t, RuleResult{last.Condition, "False", "ConditionRuleExpressionError", "CEL evaluation budget exceeded", false}, last)
+		})
 	})
-	untimed(t, "the end of the process ends it", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		budget := int64(MaxManifestCost)
-		_, err := source.condition(ctx, costly(5), nil, &budget)
-		require.Error(t, err)
-		assert.NotErrorIs(t, err, errBudget)
+	t.Run("the end of the process ends it", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			budget := int64(MaxManifestCost)
+			_, err := source.condition(ctx, costly(5), nil, &budget)
+			require.Error(t, err)
+			assert.NotErrorIs(t, err, errBudget)
+		})
 	})
 }
 
@@ -112,15 +117,17 @@ func TestNothingLargeIsMadeOfLittle(t *testing.T) {
 		"a text that is added up":   {"(object.s + object.s + object.s + object.s).size() == 1638400", ""},
 		"a text that is used right": {"'%s is %d of %.2f'.format(['a', 1, 2.0]) == 'a is 1 of 2.00'", ""},
 	} {
-		untimed(t, name, func(t *testing.T) {
-			budget := int64(MaxManifestCost)
-			holds, err := source.condition(t.Context(), c.expression, big, &budget)
-			if c.why == "" {
-				require.NoError(t, err)
-				assert.True(t, holds)
-				return
-			}
-			require.ErrorContains(t, err, c.why)
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				budget := int64(MaxManifestCost)
+				holds, err := source.condition(t.Context(), c.expression, big, &budget)
+				if c.why == "" {
+					require.NoError(t, err)
+					assert.True(t, holds)
+					return
+				}
+				require.ErrorContains(t, err, c.why)
+			})
 		})
 	}
 }

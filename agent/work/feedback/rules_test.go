@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -112,17 +113,19 @@ func TestRulesOnObjects(t *testing.T) {
 		"a type that nobody knows":   {thing, workv1.ConditionRule{Type: "X", Condition: "Good"}, "Unknown", "ConditionRuleInvalid", `the unknown type "X"`},
 		"what is known of no object": {thing, wellKnownComplete(), "Unknown", "ConditionRuleInvalid", "has no well-known condition"},
 	} {
-		untimed(t, name, func(t *testing.T) {
-			got, _ := New(false, 0).Conditions(t.Context(), object(t, c.object), []workv1.ConditionRule{c.rule})
-			require.Len(t, got, 1)
-			assert.Equal(t, c.rule.Condition, got[0].Condition)
-			assert.Equal(t, c.status, string(got[0].Status), got[0].Message)
-			assert.Equal(t, c.reason, got[0].Reason)
-			if c.reason == evaluated && !strings.Contains(name, "message ") {
-				assert.Equal(t, c.message, got[0].Message)
-			} else {
-				assert.Contains(t, got[0].Message, c.message)
-			}
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				got, _ := New(false, 0).Conditions(t.Context(), object(t, c.object), []workv1.ConditionRule{c.rule})
+				require.Len(t, got, 1)
+				assert.Equal(t, c.rule.Condition, got[0].Condition)
+				assert.Equal(t, c.status, string(got[0].Status), got[0].Message)
+				assert.Equal(t, c.reason, got[0].Reason)
+				if c.reason == evaluated && !strings.Contains(name, "message ") {
+					assert.Equal(t, c.message, got[0].Message)
+				} else {
+					assert.Contains(t, got[0].Message, c.message)
+				}
+			})
 		})
 	}
 }

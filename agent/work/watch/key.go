@@ -21,7 +21,8 @@ const (
 	beyondLimit = "more watches are wanted than the agent may have"
 )
 
-// Key is the place under which an object is claimed: its resource in its namespace, which is empty when the resource has none.
+// Key is the place under which an object is claimed: its resource in its namespace, which is empty when the resource
+// has none.
 type Key struct {
 	Resource  schema.GroupVersionResource
 	Namespace string

@@ -66,7 +66,7 @@ func (m *member) eventually(what string, holds func() bool) {
 	suite.Within(m, limit, suite.True(what, holds, m.says))
 }
 
-// says says what the agent says about itself.
+// says returns what the agent reports about itself.
 func (m *member) says() string {
 	request, err := http.NewRequestWithContext(m.Context(), http.MethodGet,
 		"http://"+m.config.HealthAddress+"/readyz?verbose", nil)
