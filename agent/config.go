@@ -121,9 +121,8 @@ type Config struct {
 	HealthPort int
 	// Listen is the address for that in the place of HealthPort; "0" is off, empty leaves it to HealthPort.
 	Listen string
-	// TLSMinVersion and TLSCipherSuites restrict what is served over TLS, by the names of Go; empty means the defaults.
-	TLSMinVersion   string
-	TLSCipherSuites []string
+	// TLS restricts how health is served over https.
+	TLS command.TLS
 	// MetricsAddress serves /metrics over http; "0" is off.
 	MetricsAddress string
 	// PprofAddress serves /debug/pprof; "0" is off.
@@ -235,8 +234,7 @@ func (c *Config) ownSecrets() []string {
 // healthTLS returns how health is served over https.
 func (c *Config) healthTLS() health.TLSOptions {
 	return health.TLSOptions{
-		Address: c.Listen, Port: c.HealthPort,
-		TLS: command.TLS{MinVersion: c.TLSMinVersion, CipherSuites: c.TLSCipherSuites},
+		Address: c.Listen, Port: c.HealthPort, TLS: c.TLS,
 	}
 }
 

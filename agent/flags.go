@@ -106,32 +106,22 @@ func (c *Config) addProcessFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.WorkServiceAccount, "work-service-account", c.WorkServiceAccount,
 		"ServiceAccount of the managed cluster under which ManifestWorks are applied, as a name in --namespace or as "+
 			"namespace/name; the agent needs create on its token; empty means the agent's own identity")
-	f.Float32Var(&c.SpokeQPS, "kube-api-qps", c.SpokeQPS,
-		"requests per second to the managed cluster; 0 leaves it to priority and fairness of the API server")
-	f.IntVar(&c.SpokeBurst, "kube-api-burst", c.SpokeBurst, "burst over --kube-api-qps")
-	f.Float32Var(&c.HubQPS, "hub-kube-api-qps", c.HubQPS,
-		"requests per second to the hub; 0 leaves it to priority and fairness of the API server")
-	f.IntVar(&c.HubBurst, "hub-kube-api-burst", c.HubBurst, "burst over --hub-kube-api-qps")
-	f.StringVar(&c.MetricsAddress, "metrics-bind-address", c.MetricsAddress, "address for /metrics over http; 0 is off")
+	command.AddRequests(f, "", "the managed cluster", &c.SpokeQPS, &c.SpokeBurst)
+	command.AddRequests(f, "hub-", "the hub", &c.HubQPS, &c.HubBurst)
+	command.AddEndpoints(f, &c.MetricsAddress, &c.HealthAddress)
 	f.StringVar(&c.PprofAddress, "pprof-bind-address", c.PprofAddress, "address for /debug/pprof over http; 0 is off")
-	f.BoolVar(&c.GiveBackMemory, "give-back-memory", c.GiveBackMemory,
-		"return free heap to the operating system after the start and after each burst of work")
-	f.IntVarP(&c.Verbosity, "v", "v", c.Verbosity, "highest level of log lines that are written")
+	command.AddGiveBackMemory(f, &c.GiveBackMemory)
+	command.AddVerbosity(f, &c.Verbosity)
 }
 
-// addServingFlags binds the flags of leader election, and of health over HTTPS and HTTP.
+// addServingFlags binds the flags of leader election, and of health over HTTPS.
 func (c *Config) addServingFlags(f *pflag.FlagSet) {
 	c.Election.AddFlags(f)
-	f.StringVar(&c.HealthAddress, "health-probe-bind-address", c.HealthAddress,
-		"address for /healthz and /readyz over http; 0 is off")
 	f.IntVar(&c.HealthPort, "health-port", c.HealthPort,
 		"port for /healthz and /readyz over https, with a certificate made at the start; 0 is off, and for registration "+
 			"agent and work agent the default, 8443")
 	f.StringVar(&c.Listen, "listen", c.Listen, "address for the same, in the place of --health-port; 0 is off")
-	f.StringVar(&c.TLSMinVersion, "tls-min-version", c.TLSMinVersion,
-		"least version of TLS that is served: VersionTLS12 or VersionTLS13; empty means VersionTLS12")
-	f.StringSliceVar(&c.TLSCipherSuites, "tls-cipher-suites", c.TLSCipherSuites,
-		"cipher suites that are served, of TLS 1.2; those of TLS 1.3 cannot be chosen; empty means those of Go")
+	c.TLS.AddFlags(f)
 	f.StringVar(&c.WorkSource, "workload-source-driver", c.WorkSource, "where works come from; only kube is supported")
 	f.StringVar(&c.WorkSourceConfig, flagWorkSourceConfig, c.WorkSourceConfig,
 		"path of the hub kubeconfig for an agent that only does works; empty means the file kubeconfig in "+

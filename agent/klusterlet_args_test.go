@@ -172,8 +172,8 @@ func TestEveryArgumentOfAKlusterletHasItsEffectOrIsNoted(t *testing.T) {
 	assert.Equal(t, 30, c.Claims.MaxCustom)
 	assert.Equal(t, "token", c.AddonDriver)
 	assert.EqualValues(t, 7200, c.AddonTokenExpirationSeconds)
-	assert.Equal(t, "VersionTLS13", c.TLSMinVersion)
-	assert.Len(t, c.TLSCipherSuites, 2)
+	assert.Equal(t, "VersionTLS13", c.TLS.MinVersion)
+	assert.Len(t, c.TLS.CipherSuites, 2)
 
 	c, err = ParseFlags("/work", workContainer()[1:], io.Discard)
 	require.NoError(t, err)

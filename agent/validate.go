@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"crypto/tls"
 	"math"
 	"net/url"
 	"path/filepath"
@@ -130,13 +129,7 @@ func (c *Config) validateServing(complain func(flag, format string, args ...any)
 		complain("health-port", "%d is no port: it must be between 1 and %d, or 0 for the default", c.HealthPort,
 			math.MaxUint16)
 	}
-	apart := &tls.Config{MinVersion: tls.VersionTLS12} // each flag is checked by itself
-	if err := (command.TLS{MinVersion: c.TLSMinVersion}).Apply(apart); err != nil {
-		complain("tls-min-version", "%s", err)
-	}
-	if err := (command.TLS{CipherSuites: c.TLSCipherSuites}).Apply(apart); err != nil {
-		complain("tls-cipher-suites", "%s", err)
-	}
+	c.TLS.Validate(complain)
 }
 
 // validateHubs checks the flags of one hub or several.

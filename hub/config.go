@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"crypto/tls"
 	"fmt"
 	"math"
 	"net/http"
@@ -191,10 +190,7 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 		"file with the authorities of clients of the webhook: it then refuses requests without a client certificate of "+
 			"theirs; API servers of Kubernetes present none for conversions, so this needs a proxy that does; empty asks "+
 			"for none")
-	f.StringVar(&c.TLS.MinVersion, "tls-min-version", c.TLS.MinVersion,
-		"least version of TLS that the webhook serves: VersionTLS12 or VersionTLS13; empty means VersionTLS12")
-	f.StringSliceVar(&c.TLS.CipherSuites, "tls-cipher-suites", c.TLS.CipherSuites,
-		"cipher suites of TLS 1.2 that the webhook serves; those of TLS 1.3 cannot be chosen; empty means those of Go")
+	c.TLS.AddFlags(f)
 	f.BoolVar(&c.WorkAdmission, "work-admission", c.WorkAdmission,
 		"have the webhook serve the check of ManifestWorks, for manifests/hub/work-webhook")
 	f.IntVar(&c.ManifestLimit, "manifest-limit", c.ManifestLimit,
@@ -208,19 +204,12 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 
 // addProcessFlags binds the flags about the process: its endpoints, requests, memory and log.
 func (c *Config) addProcessFlags(f *pflag.FlagSet) {
-	f.StringVar(&c.MetricsAddress, "metrics-bind-address", c.MetricsAddress, "address for /metrics over http; 0 is off")
-	f.StringVar(&c.HealthAddress, "health-probe-bind-address", c.HealthAddress,
-		"address for /healthz and /readyz over http; 0 is off")
-	f.Float32Var(&c.QPS, "kube-api-qps", c.QPS,
-		"requests per second to the hub; 0 leaves it to priority and fairness of the API server")
-	f.IntVar(&c.Burst, "kube-api-burst", c.Burst, "burst over --kube-api-qps")
-	f.IntVar(&c.WatchedConfigs, "watched-configs", c.WatchedConfigs,
-		"number of configurations of other kinds than AddOnTemplate and AddOnDeploymentConfig that are watched, one by one; "+
-			"an add-on may have half of them")
+	command.AddEndpoints(f, &c.MetricsAddress, &c.HealthAddress)
+	command.AddRequests(f, "", "the hub", &c.QPS, &c.Burst)
+	command.AddWatchedConfigs(f, "AddOnTemplate and AddOnDeploymentConfig", &c.WatchedConfigs)
 	f.IntVar(&c.Workers, "workers", c.Workers, "number of objects that each reconciler works on at once")
-	f.BoolVar(&c.GiveBackMemory, "give-back-memory", c.GiveBackMemory,
-		"return free heap to the operating system after the start and after each burst of work")
-	f.IntVarP(&c.Verbosity, "v", "v", c.Verbosity, "highest level of log lines that are written")
+	command.AddGiveBackMemory(f, &c.GiveBackMemory)
+	command.AddVerbosity(f, &c.Verbosity)
 }
 
 // addTrustFlags binds the flags about whom the hub manager trusts, and for how long.
@@ -282,9 +271,7 @@ func (c *Config) Validate() error {
 	for _, problem := range secretProblems(c.WebhookSecret) {
 		complain("webhook-secret", "%q is no name of a Secret: %s", c.WebhookSecret, problem)
 	}
-	if err := c.TLS.Apply(&tls.Config{MinVersion: tls.VersionTLS12}); err != nil {
-		complain("tls-min-version and --tls-cipher-suites", "%s", err)
-	}
+	c.TLS.Validate(complain)
 	if c.RemovalLimitPercent < 0 || c.RemovalLimitPercent > 100 {
 		complain("removal-limit-percent", "%d is not between 0 and 100", c.RemovalLimitPercent)
 	}

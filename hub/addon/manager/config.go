@@ -118,17 +118,11 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 			"believe annotations that were copied from a cluster")
 	f.BoolVar(&c.LeaderElect, "leader-elect", c.LeaderElect, "wait for the leader lease before doing anything")
 	command.AddElectionTimes(f, &c.LeaseDuration, &c.RenewDeadline, &c.RetryPeriod)
-	f.StringVar(&c.MetricsAddress, "metrics-bind-address", c.MetricsAddress, "address for /metrics over http; 0 is off")
-	f.StringVar(&c.HealthAddress, "health-probe-bind-address", c.HealthAddress,
-		"address for /healthz and /readyz over http; 0 is off")
-	f.Float32Var(&c.QPS, "kube-api-qps", c.QPS,
-		"requests per second to the hub; 0 leaves that to API Priority and Fairness")
-	f.IntVar(&c.Burst, "kube-api-burst", c.Burst, "requests that may exceed --kube-api-qps")
-	f.IntVar(&c.WatchedConfigs, "watched-configs", c.WatchedConfigs,
-		"number of configurations of other kinds than AddOnDeploymentConfig that are watched, one by one; an add-on may "+
-			"have half of them")
+	command.AddEndpoints(f, &c.MetricsAddress, &c.HealthAddress)
+	command.AddRequests(f, "", "the hub", &c.QPS, &c.Burst)
+	command.AddWatchedConfigs(f, "AddOnDeploymentConfig", &c.WatchedConfigs)
 	f.IntVar(&c.Workers, "workers", c.Workers, "number of add-ons on clusters that are reconciled at once")
-	f.IntVarP(&c.Verbosity, "v", "v", c.Verbosity, "verbosity of the log")
+	command.AddVerbosity(f, &c.Verbosity)
 }
 
 // validate reports everything that is wrong with a complete configuration.
