@@ -3,7 +3,6 @@ package addon
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -80,7 +79,7 @@ func (r *Reconciler) refresh(
 	fresh, kept := r.unstoredToken(f, p, reg)
 	if !kept {
 		times, _ := r.issued.Get(f.name)
-		if again := nextToken(times, f.now); f.now.Before(again) {
+		if again := issue.Next(times, f.now); f.now.Before(again) {
 			res.outcome = reconcile.DoneUntil(again)
 			return res.withFailure(fmt.Sprintf(messageRushed, issue.MaxRecent, issue.RecentWindow,
 				again.UTC().Format(time.RFC3339)))
@@ -137,25 +136,9 @@ func (r *Reconciler) requestToken(ctx context.Context, f facts) (credential, err
 // noteIssued remembers that the hub issued a token now, and forgets the add-ons that got none lately.
 func (r *Reconciler) noteIssued(f facts) {
 	r.issued.Change(f.name, func(times []time.Time) ([]time.Time, bool) {
-		return append(recent(times, f.now), f.now), true
+		return append(issue.Recent(times, f.now), f.now), true
 	})
-	r.issued.Take(func(_ string, times []time.Time) bool { return len(recent(times, f.now)) == 0 })
-}
-
-// recent returns the times within issue.RecentWindow. A time to come is by a clock that was set back since.
-func recent(times []time.Time, now time.Time) []time.Time {
-	return slices.DeleteFunc(slices.Clone(times), func(at time.Time) bool {
-		return at.After(now) || !at.Add(issue.RecentWindow).After(now)
-	})
-}
-
-// nextToken returns when the next token may be asked for after those that were issued; zero means at once.
-func nextToken(times []time.Time, now time.Time) time.Time {
-	lately := recent(times, now)
-	if len(lately) < issue.MaxRecent {
-		return time.Time{}
-	}
-	return lately[len(lately)-issue.MaxRecent].Add(issue.RecentWindow)
+	r.issued.Take(func(_ string, times []time.Time) bool { return len(issue.Recent(times, f.now)) == 0 })
 }
 
 // loadToken reads the Secret of a registration and judges the token in it.

@@ -117,24 +117,6 @@ func TestForgedTokensDoNotMakeTheHubIssueTokensWithoutAnEnd(t *testing.T) {
 	}
 }
 
-func TestTheLimitOfTokensCountsNoTimeToCome(t *testing.T) {
-	times := make([]time.Time, issue.MaxRecent)
-	for n := range times {
-		times[n] = noon.Add(time.Duration(n) * time.Second)
-	}
-	for sentence, tc := range map[string]struct {
-		now, next time.Time
-	}{
-		"at once after them":           {noon.Add(9 * time.Second), noon.Add(time.Minute)},
-		"when the first is old enough": {now: noon.Add(time.Minute)},
-		"when the clock was set back":  {now: noon.Add(-time.Hour)},
-		"when all are over":            {now: noon.Add(time.Hour)},
-	} {
-		assert.Equal(t, tc.next, nextToken(times, tc.now), sentence)
-	}
-	assert.Zero(t, nextToken(times[1:], noon.Add(9*time.Second)), "nine are not too many")
-}
-
 // Shows: security/forged-tokens
 func TestATokenThatIsGoodForEverIsReplaced(t *testing.T) {
 	const year = 365 * 24 * time.Hour

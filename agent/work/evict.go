@@ -82,19 +82,13 @@ func (e *evictor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 		return e.look(ctx).Settle(e.Clock.Now())
 	}
 	f := &facts{now: e.Clock.Now(), owner: watch.Owner{Applied: true, Name: req.Name}, room: e.room.Pass()}
-	var err error
-	if f.applied, err = inventory.Read(ctx, e.inventory.Client, req.Name); err != nil {
+	if err := e.observe(ctx, f, req.Name); err != nil {
 		return reconcile.FromError(err).Settle(f.now)
 	}
-	if f.applied == nil {
-		e.forget(f)
+	switch {
+	case f.applied == nil:
 		return reconcile.Done().Settle(f.now)
-	}
-	e.checkEvictionLag(f)
-	if f.applied == nil {
-		return reconcile.Done().Settle(f.now) // the cache will report that it is gone, too
-	}
-	if f.stale {
+	case f.stale:
 		return reconcile.Waiting(f.now.Add(staleDelay)).Settle(f.now)
 	}
 	managed, verdict, err := e.fateOf(ctx, f)
@@ -102,6 +96,20 @@ func (e *evictor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 		return reconcile.FromError(err).Settle(f.now)
 	}
 	return e.proceed(ctx, f, managed, verdict).SettleIn(e.queues.applied, req, f.now)
+}
+
+// observe reads the AppliedManifestWork, and whether the cache is behind our own writes of it. It leaves nil where there
+// is none.
+func (e *evictor) observe(ctx context.Context, f *facts, name string) (err error) {
+	if f.applied, err = inventory.Read(ctx, e.inventory.Client, name); err != nil {
+		return err
+	}
+	if f.applied == nil {
+		e.forget(f)
+		return nil
+	}
+	e.checkEvictionLag(f)
+	return nil
 }
 
 // fateOf reports whether the AppliedManifestWork has its work and, if not, what happens to its objects.

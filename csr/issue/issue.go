@@ -3,6 +3,7 @@ package issue
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -74,9 +75,9 @@ type standing struct {
 	open int
 	// undecided are the names of the first of them.
 	undecided []string
-	// lately has the creation times of the issued request objects of the same owner that are younger than RecentWindow,
-	// the latest first. The hub deletes them long after that.
-	lately []time.Time
+	// issued has the creation times of the issued request objects of the same owner. The hub deletes these long after
+	// RecentWindow.
+	issued []time.Time
 	// shared is set when other agents may have created some of these, because they use the same credential.
 	shared bool
 }
@@ -256,8 +257,7 @@ func (s standing) start(failure string, attempt int) Plan {
 		plan.Wake, plan.Condition = s.turn(plan.pending)
 		return plan
 	}
-	if !s.shared && len(s.lately) >= MaxRecent && !JudgePair(s.stored, s.want, s.now).Fits {
-		retryAt := s.lately[MaxRecent-1].Add(RecentWindow)
+	if retryAt := Next(s.issued, s.now); !s.shared && s.now.Before(retryAt) && !JudgePair(s.stored, s.want, s.now).Fits {
 		return Plan{Step: StepWait, Wake: retryAt, Condition: failed(messageFailed, fmt.Sprintf(messageRushed,
 			MaxRecent, RecentWindow, retryAt.UTC().Format(time.RFC3339)))}
 	}
@@ -265,6 +265,24 @@ func (s standing) start(failure string, attempt int) Plan {
 		plan.Condition = failed(messageFailed, failure)
 	}
 	return plan
+}
+
+// Recent returns those of the times at which credentials of an owner were issued that are within RecentWindow. A time to
+// come is by a clock that was set back since.
+func Recent(issued []time.Time, now time.Time) []time.Time {
+	return slices.DeleteFunc(slices.Clone(issued), func(at time.Time) bool {
+		return at.After(now) || !at.Add(RecentWindow).After(now)
+	})
+}
+
+// Next returns when the next credential may be asked for after those that were issued; zero means at once.
+func Next(issued []time.Time, now time.Time) time.Time {
+	lately := Recent(issued, now)
+	if len(lately) < MaxRecent {
+		return time.Time{}
+	}
+	slices.SortFunc(lately, time.Time.Compare)
+	return lately[len(lately)-MaxRecent].Add(RecentWindow)
 }
 
 // create decides whether the request object of the pending key is created now. Where too many others wait that may be

@@ -258,7 +258,7 @@ func (i Issuer) requestOf(
 // countRequests counts the undecided request objects of the same owner: the same cluster label and the same add-on
 // label or none. Anybody may set these labels, but the API server sets the user name: with its own credential, an agent
 // counts only the requests of its user; with a shared one, all requests except those of agents of other clusters. It
-// also collects the creation times of the issued ones within RecentWindow, the latest first.
+// also collects the creation times of the issued ones.
 //
 // It reads some pages at most. Where there are more, not all can be of this agent: it is then slowed down as with a
 // shared credential.
@@ -289,7 +289,6 @@ func (i Issuer) countRequests(ctx context.Context, s *standing) error {
 			s.open, s.shared = MaxRequests, true
 		}
 	}
-	slices.SortFunc(s.lately, func(a, b time.Time) int { return b.Compare(a) })
 	return nil
 }
 
@@ -306,9 +305,8 @@ func (s *standing) count(request *certificatesv1.CertificateSigningRequest, user
 			s.undecided = append(s.undecided, request.Name)
 		}
 	}
-	made := request.CreationTimestamp.Time
-	if ours && len(request.Status.Certificate) > 0 && made.After(s.now.Add(-RecentWindow)) && !made.After(s.now) {
-		s.lately = append(s.lately, made)
+	if ours && len(request.Status.Certificate) > 0 {
+		s.issued = append(s.issued, request.CreationTimestamp.Time)
 	}
 }
 
