@@ -38,9 +38,9 @@ const (
 	// stopped but delayed as after a refusal.
 	MaxRequests = 10
 
-	// MaxRecent is the number of credentials within RecentWindow from which no more are requested for a missing or unfit
-	// one. A process that keeps removing or overwriting the credential must not make the hub issue certificates at the
-	// same rate. The renewal of a certificate in use is not limited: its rate follows from its lifetime.
+	// MaxRecent is the number of credentials within RecentWindow from which no more are requested. A process that keeps
+	// removing or overwriting the credential must not make the hub issue certificates at the same rate, also where it
+	// writes ones that are due.
 	MaxRecent = 10
 	// RecentWindow is the time in which so many may be issued.
 	RecentWindow = time.Minute
@@ -257,7 +257,7 @@ func (s standing) start(failure string, attempt int) Plan {
 		plan.Wake, plan.Condition = s.turn(plan.pending)
 		return plan
 	}
-	if retryAt := Next(s.issued, s.now); !s.shared && s.now.Before(retryAt) && !JudgePair(s.stored, s.want, s.now).Fits {
+	if retryAt := Next(s.issued, s.now); !s.shared && s.now.Before(retryAt) {
 		return Plan{Step: StepWait, Wake: retryAt, Condition: failed(messageFailed, fmt.Sprintf(messageRushed,
 			MaxRecent, RecentWindow, retryAt.UTC().Format(time.RFC3339)))}
 	}

@@ -17,6 +17,10 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
+// longestLife is for how long a certificate is in use at most where no longer life was asked for: the default of the
+// signer of Kubernetes (--cluster-signing-duration).
+const longestLife = 365 * 24 * time.Hour
+
 // pemCertificate is the PEM type of a certificate.
 const pemCertificate = "CERTIFICATE"
 
@@ -89,14 +93,29 @@ func JudgePair(pair Pair, want csr.Request, now time.Time) PairVerdict {
 			v.NotAfter = c.NotAfter
 		}
 	}
-	v.RotateAt = csr.RotateAt(began(pair, v), v.NotAfter,
-		chain[0].SerialNumber.String(), want.Labels[names.LabelClusterName], want.Labels[names.LabelAddonName])
+	v.RotateAt = rotateAt(began(pair, v), v.NotAfter, want, now, chain[0].SerialNumber.String())
 	v.Why = misfit(chain[0], pair.Key, want)
 	if v.Why == "" && now.After(v.NotAfter) {
 		v.Why = fmt.Sprintf("the certificate expired at %s", v.NotAfter.UTC().Format(time.RFC3339))
 	}
 	v.Fits = v.Why == ""
 	return v
+}
+
+// rotateAt returns when a pair is replaced: at a share of its life, which counts as no longer than any that was asked for.
+// Who may write a Secret may have made up a pair that lasts for ever, or begins in a hundred years.
+func rotateAt(from, to time.Time, want csr.Request, now time.Time, serial string) time.Time {
+	longest := longestLife
+	if want.ExpirationSeconds != nil {
+		longest = max(longest, time.Duration(*want.ExpirationSeconds)*time.Second)
+	}
+	if from.After(now.Add(longest)) {
+		return now
+	}
+	if end := from.Add(longest); to.After(end) {
+		to = end
+	}
+	return csr.RotateAt(from, to, serial, want.Labels[names.LabelClusterName], want.Labels[names.LabelAddonName])
 }
 
 // IsExpired reports whether a pair can be read and a certificate of its chain is past its end.

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/internal/message"
 )
 
 // Compiled is a template that is ready to be rendered for many clusters: it knows the places of its variables, and
@@ -177,6 +179,8 @@ type substitution struct {
 	values, inNames func(name string) (string, bool)
 
 	report func(path, message string)
+	// full reports whether no more problems are kept.
+	full func() bool
 	// steps lead to the current place in the manifest.
 	steps []*place
 	// missing reports that a variable has no value.
@@ -194,7 +198,7 @@ func (s *substitution) spend(bytes int) bool {
 	before := *s.left
 	*s.left = max(before-bytes, -1)
 	if before >= 0 && *s.left < 0 {
-		s.report(s.path(), fmt.Sprintf("the values of variables take more than %d bytes in the manifests for this cluster",
+		s.problem(fmt.Sprintf("the values of variables take more than %d bytes in the manifests for this cluster",
 			maxValues))
 	}
 	return *s.left >= 0
@@ -215,7 +219,7 @@ func (s *substitution) object(from map[string]any, below []place) map[string]any
 		if p.name != nil {
 			key, _ = s.expand(p.name, true)
 			if _, taken := to[key]; taken {
-				s.report(s.path(), fmt.Sprintf("its key becomes %q, which stands there already", key))
+				s.problem(fmt.Sprintf("its key becomes %s, which stands there already", message.Quote(key)))
 			}
 		}
 		to[key] = s.value(from[p.key], p)
@@ -264,9 +268,9 @@ func (s *substitution) scalar(p *place) any {
 	switch {
 	case problem == "":
 	case whole:
-		s.report(s.path(), fmt.Sprintf("%s, the value of variable %s, %s", shortened(value), p.value.parts[0].name, problem))
+		s.problem(fmt.Sprintf("%s, the value of variable %s, %s", shortened(value), p.value.parts[0].name, problem))
 	default:
-		s.report(s.path(), shortened(value)+" "+problem)
+		s.problem(shortened(value) + " " + problem)
 	}
 	return converted
 }
@@ -276,7 +280,7 @@ func (s *substitution) expand(t *text, plain bool) (string, bool) {
 	if plain {
 		for _, p := range t.parts {
 			if p.as.kind != wantsAnything {
-				s.report(s.path(), fmt.Sprintf("{{%s}} must be the whole value: a type is for a value alone; write {{%s}}",
+				s.problem(fmt.Sprintf("{{%s}} must be the whole value: a type is for a value alone; write {{%s}}",
 					p.source, p.name))
 			}
 		}
@@ -294,7 +298,7 @@ func (s *substitution) expand(t *text, plain bool) (string, bool) {
 	}
 	return t.expand(value, func(p part) {
 		s.missing = true
-		s.report(s.path(), missingMessage(p.source))
+		s.problem(missingMessage(p.source))
 	})
 }
 
@@ -305,6 +309,15 @@ func (s *substitution) atName() bool {
 		return s.steps[len(s.steps)-2].key == "resourceNames"
 	}
 	return at.key == "name" || strings.HasSuffix(at.key, "Name")
+}
+
+// problem reports a problem at the current place, whose path may be long.
+func (s *substitution) problem(text string) {
+	path := ""
+	if !s.full() {
+		path = s.path()
+	}
+	s.report(path, text)
 }
 
 func (s *substitution) path() string {

@@ -80,7 +80,7 @@ func decorationOf(in Input, registrations []addonv1alpha1.RegistrationSpec, v *v
 // add adds a variable to the environment of all containers.
 func (d *decoration) add(name, value string) {
 	d.environment = append(d.environment, envEntry(name, value))
-	d.bytes += len(value)
+	d.bytes += len(name) + len(value)
 }
 
 // addProxy adds the proxy settings, each in both spellings.
@@ -177,6 +177,12 @@ func (d *decoration) apply(p *pod) error {
 	credentials := d.credentials
 	if p.keeps {
 		credentials = d.optional
+	}
+	for _, v := range credentials {
+		d.used += v.bytes * (1 + len(p.containers) + len(p.inits))
+	}
+	if d.used > maxValues {
+		return nil
 	}
 	for _, v := range credentials {
 		p.mount(v)

@@ -10,7 +10,7 @@ import (
 	"github.com/spokelet/spokelet/internal/message"
 )
 
-// maxProblems is the number of problems that an error lists.
+// maxProblems is the number of problems that an error has and lists.
 const maxProblems = 20
 
 // Problem is an error in a template.
@@ -34,24 +34,26 @@ func (p Problem) String() string {
 	return where + ": " + p.Message
 }
 
-// ProblemsError lists all errors in a template. It is an addon.InvalidError.
+// ProblemsError lists the errors in a template. It is an addon.InvalidError.
 type ProblemsError struct {
 	// Template is the name of the AddOnTemplate.
 	Template string
 	// Hint is the remedy; it may be empty.
 	Hint string
-	// Problems are ordered by manifest and path.
+	// Problems are the first of all, ordered by manifest and path.
 	Problems []Problem
+	// All is how many there are.
+	All int
 }
 
 // Error implements error.
 func (e *ProblemsError) Error() string {
-	texts := make([]string, 0, maxProblems)
-	for _, problem := range e.Problems[:min(len(e.Problems), maxProblems)] {
+	texts := make([]string, 0, len(e.Problems))
+	for _, problem := range e.Problems {
 		texts = append(texts, problem.String())
 	}
 	text := fmt.Sprintf("AddOnTemplate %s cannot be rendered: %s", e.Template,
-		message.ListOf(texts, len(e.Problems), "; "))
+		message.ListOf(texts, e.All, "; "))
 	if e.Hint != "" {
 		text += ". " + e.Hint
 	}
@@ -63,5 +65,5 @@ func (e *ProblemsError) Unwrap() error { return &addon.InvalidError{Message: e.E
 
 // describeObject returns kind, namespace and name of an object.
 func describeObject(u *unstructured.Unstructured) string {
-	return message.Object(cmp.Or(u.GetKind(), "no kind"), u.GetNamespace(), u.GetName())
+	return message.Cut(message.Object(cmp.Or(u.GetKind(), "no kind"), u.GetNamespace(), u.GetName()), message.MaxCause)
 }

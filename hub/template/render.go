@@ -15,6 +15,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -48,14 +49,17 @@ type rendering struct {
 	decoration *decoration
 	// decorated are the namespaces of decorated workloads.
 	decorated []string
-	problems  []Problem
-	missing   bool
+	// problems are the first ones of all, which are counted, and broken the manifests that have some.
+	problems []Problem
+	all      int
+	broken   sets.Set[int]
+	missing  bool
 	// left is how many bytes the values of variables may still take.
 	left int
 }
 
 // Render returns the objects of the agent. The same input gives the same result, which shares nothing with the input.
-// The error is an addon.InvalidError; errors in manifests are a *ProblemsError that lists all of them. For many
+// The error is an addon.InvalidError; errors in manifests are a *ProblemsError that lists the first of them. For many
 // clusters, Compile the template once.
 func Render(in Input) (addon.Rendering, error) {
 	result, err := Compile(in.Template).Render(in)
@@ -80,7 +84,9 @@ func (c *Compiled) Render(in Input) (addon.Rendering, error) {
 	if _, err := c.template.health(); err != nil {
 		return addon.Rendering{}, err
 	}
-	r := &rendering{Compiled: c, in: in, variables: variablesOf(in, c.template), left: maxValues}
+	r := &rendering{
+		Compiled: c, in: in, variables: variablesOf(in, c.template), left: maxValues, broken: sets.New[int](),
+	}
 	var err error
 	if r.decoration, err = decorationOf(in, c.template.Registration, &r.variables); err != nil {
 		return addon.Rendering{}, err
@@ -93,10 +99,7 @@ func (c *Compiled) Render(in Input) (addon.Rendering, error) {
 	if in.installNamespace() != "" {
 		h = homeOf(objects)
 	}
-	broken := sets.New[int]()
-	for _, p := range r.problems {
-		broken.Insert(p.Manifest)
-	}
+	broken := r.broken.Clone()
 	for i, u := range objects {
 		// What else is wrong with a manifest may be wrong because of its variables.
 		if !broken.Has(i) {
@@ -107,7 +110,7 @@ func (c *Compiled) Render(in Input) (addon.Rendering, error) {
 	objects = r.unique(append(objects, r.authorities(objects)...))
 	if len(r.problems) > 0 {
 		slices.SortStableFunc(r.problems, func(a, b Problem) int { return a.Manifest - b.Manifest })
-		return addon.Rendering{}, &ProblemsError{Template: c.template.Name, Problems: r.problems, Hint: r.hint()}
+		return addon.Rendering{}, r.problemsError(c.template.Name)
 	}
 	if r.decoration.used > r.left {
 		return addon.Rendering{}, &addon.InvalidError{Message: fmt.Sprintf("the values of variables and what all containers "+
@@ -119,9 +122,27 @@ func (c *Compiled) Render(in Input) (addon.Rendering, error) {
 
 // report returns a function that records the problems of a manifest.
 func (r *rendering) report(index int) func(path, message string) {
-	return func(path, message string) {
-		r.problems = append(r.problems, Problem{index, r.manifests[index].description, path, message})
+	return func(path, problem string) {
+		r.add(Problem{index, r.manifests[index].description, path, problem})
 	}
+}
+
+// add counts a problem, and keeps it if it is one of the first: a template may have as many as characters.
+func (r *rendering) add(p Problem) {
+	r.all++
+	r.broken.Insert(p.Manifest)
+	if !r.full() {
+		p.Path, p.Message = message.Cut(p.Path, message.MaxCause), message.Cut(p.Message, message.MaxCause)
+		r.problems = append(r.problems, p)
+	}
+}
+
+// full reports whether no more problems are kept.
+func (r *rendering) full() bool { return len(r.problems) >= maxProblems }
+
+// problemsError returns the error about the problems of a template.
+func (r *rendering) problemsError(of string) error {
+	return &ProblemsError{Template: of, Problems: r.problems, All: r.all, Hint: r.hint()}
 }
 
 // substitute returns a manifest with its variables replaced.
@@ -131,7 +152,7 @@ func (r *rendering) substitute(index int) *unstructured.Unstructured {
 		return m.object
 	}
 	s := &substitution{
-		values: r.variables.value, inNames: r.variables.valueInName, report: r.report(index), left: &r.left,
+		values: r.variables.value, inNames: r.variables.valueInName, report: r.report(index), full: r.full, left: &r.left,
 	}
 	u := &unstructured.Unstructured{Object: s.object(m.object.Object, m.below)}
 	r.missing = r.missing || s.missing
@@ -217,7 +238,7 @@ func (r *rendering) unique(objects []*unstructured.Unstructured) []*unstructured
 			moved[objects[earlier]] = append(moved[objects[earlier]], u)
 			continue
 		case id.name != "":
-			r.problems = append(r.problems, Problem{i, describeObject(u), "", fmt.Sprintf(
+			r.add(Problem{i, describeObject(u), "", fmt.Sprintf(
 				"it is the same object as manifest %d; remove one of the two", earlier)})
 		}
 		kept = append(kept, u)
@@ -287,15 +308,15 @@ func Namespace(in Input) (string, error) {
 
 // namespaceOf returns the namespace of a manifest with its variables replaced.
 func namespaceOf(in Input, index int, u *unstructured.Unstructured) (string, error) {
-	r := &rendering{in: in, variables: variablesOf(in, in.Template)}
+	r := &rendering{in: in, variables: variablesOf(in, in.Template), broken: sets.New[int]()}
 	raw := parseText(u.GetNamespace())
 	value := func(p part) (string, bool) { return r.variables.value(p.name) }
 	namespace, complete := raw.expand(value, func(p part) {
 		r.missing = true
-		r.problems = append(r.problems, Problem{index, describeObject(u), ".metadata.namespace", missingMessage(p.source)})
+		r.add(Problem{index, describeObject(u), ".metadata.namespace", missingMessage(p.source)})
 	})
 	if !complete {
-		return "", &ProblemsError{Template: in.Template.Name, Hint: r.hint(), Problems: r.problems}
+		return "", r.problemsError(in.Template.Name)
 	}
 	return cmp.Or(namespace, names.NamespaceAgentAddon), nil
 }

@@ -156,14 +156,18 @@ func setEnvironment(container map[string]any, added []any, keeps bool) {
 type volume struct {
 	name, path    string
 	entry, mounts map[string]any
+	// bytes are those of its mount in a container, about as many as those of the volume in a pod.
+	bytes int
 }
 
 func newVolume(name, path, kind string, source map[string]any) volume {
-	return volume{
+	v := volume{
 		name: name, path: path,
 		entry:  map[string]any{"name": name, kind: source},
 		mounts: map[string]any{"name": name, "mountPath": path},
 	}
+	v.bytes = sizeOf(v.mounts)
+	return v
 }
 
 // mount adds a volume and its mounts to all containers, unless the template contains them already.

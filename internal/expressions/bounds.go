@@ -3,6 +3,7 @@ package expressions
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	"github.com/google/cel-go/interpreter"
+	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
@@ -21,6 +23,8 @@ const (
 	maxText, maxItems = 1 << 20, 100_000
 	// maxDepth is how deep a value is nested at most that becomes a string.
 	maxDepth = 64
+	// zone is how many bytes the file of a time zone has, about.
+	zone = 2_000
 )
 
 // costs estimates the cost of a call as Kubernetes does, and that of a regular expression by its true size. A list that
@@ -41,44 +45,57 @@ func (c *costs) CallCost(function, overload string, args []ref.Val, result ref.V
 	return estimated // Without an estimate, CEL has its own, which looks at no more than that.
 }
 
-// looksAt returns how many bytes a call looks at, at most: Kubernetes takes that a comparison looks at the entries of a
-// list and not into them, and that to find one character takes no time.
+// looksAt returns how many bytes a call looks at, at most. Kubernetes takes that a comparison looks at the entries of a
+// list and not into them, that empty texts and finding one character take no time, and that a URL is read only once.
 func looksAt(function string, args []ref.Val) int {
 	if len(args) == 0 {
 		return 0
-	}
-	first := len(textAt(args, 0))
-	if len(args) == 1 {
-		return first
 	}
 	switch function {
 	case operators.Equals, operators.NotEquals:
 		if isNested(args[0]) && isNested(args[1]) {
 			return smaller(args[0], args[1])
 		}
-		return 0
+		return min(bytesOf(args[0]), bytesOf(args[1]))
+	case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+		return min(bytesOf(args[0]), bytesOf(args[1]))
 	case operators.In:
 		if isNested(args[0]) {
 			return sizeUpTo(args[1], maxMade)
 		}
-		return 0
+		return bytesOf(args[0])
 	case operators.Add:
 		return bytesOf(args[0]) + bytesOf(args[1]) + uncounted(args)
 	case "format":
-		return first + sizeUpTo(args[1], maxText)
+		return bytesOf(args[0]) + sizeUpTo(args[1], maxText)
 	case "startsWith", "endsWith":
 		return 0
 	}
-	return first
+	total := 0
+	for _, arg := range args {
+		total += bytesOf(arg)
+	}
+	switch {
+	case function == "isSorted", function == "sum", function == "max", function == "min", function == "join",
+		function == "indexOf", function == "lastIndexOf":
+		total += sizeUpTo(args[0], maxMade)
+	case strings.HasPrefix(function, "get") && len(args) > 1: // It reads the file of a time zone.
+		total += zone
+	}
+	return total
 }
 
-// bytesOf returns the length of a text, in bytes; 0 for all others.
+// bytesOf returns the length of a text, or of what was read from one, in bytes; 0 for all others.
 func bytesOf(value ref.Val) int {
 	switch value := value.(type) {
 	case types.String:
 		return len(value)
 	case types.Bytes:
 		return len(value)
+	case apiservercel.URL:
+		return len(value.String())
+	case apiservercel.Semver:
+		return len(value.String())
 	}
 	return 0
 }

@@ -16,8 +16,9 @@ const (
 	// maxCopied is how many parts the value has at most of which optMap or optFlatMap is asked. The macro has it twice in
 	// the expression, so a chain of them doubles it each time.
 	maxCopied = 128
-	// maxNested is how many macros, lists and maps may be in each other. Each may lengthen the types of those around it,
-	// and to check the types takes the fourth power of their number: two hundred took a minute and five gigabytes.
+	// maxNested is how many macros, lists, maps, optional values and types may be in each other. Each may lengthen the types
+	// of those around it, and to check the types takes the fourth power of their number: two hundred took a minute and
+	// five gigabytes.
 	maxNested = 24
 )
 
@@ -65,7 +66,7 @@ func checkSize(parsed *ast.AST) error {
 	}
 	for _, part := range ast.MatchDescendants(ast.NavigateAST(parsed), isNesting) {
 		if isTooDeep(part) {
-			refuse(part, fmt.Sprintf("more than %d macros, lists and maps are in each other", maxNested))
+			refuse(part, fmt.Sprintf("more than %d macros, lists, maps and optional values are in each other", maxNested))
 			break
 		}
 	}
@@ -82,10 +83,18 @@ func checkSize(parsed *ast.AST) error {
 	return refused
 }
 
-// isNesting reports whether a part of an expression is a macro, a list or a map.
+// isNesting reports whether a part of an expression has a type with those of its parts in it: a macro, a list, a map, or
+// a call of a function that makes an optional value or a type.
 func isNesting(part ast.NavigableExpr) bool {
-	kind := part.Kind()
-	return kind == ast.ComprehensionKind || kind == ast.ListKind || kind == ast.MapKind
+	switch part.Kind() {
+	case ast.ComprehensionKind, ast.ListKind, ast.MapKind:
+		return true
+	case ast.CallKind:
+		name := part.AsCall().FunctionName()
+		return name == "of" || name == "ofNonZeroValue" || name == "type"
+	default:
+		return false
+	}
 }
 
 // isTooDeep reports whether a part is in too many others.
