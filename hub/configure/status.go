@@ -24,7 +24,7 @@ func record(f facts, decided configuration, after *addonv1beta1.ManagedClusterAd
 	}
 	condition := progress(f.addOn, status.Conditions, works, decided.references)
 	noted, contents := f.noted(decided)
-	settles := f.settles(noted, now)
+	settles, continues := f.settles(noted, now), f.continues(decided, contents)
 	if completed(condition) && len(works.rollingOut) > 0 && (settles || f.completedSince().IsZero()) {
 		condition = inProgress("progressing... " + message.List(works.rollingOut, maxListed, "; "))
 	}
@@ -32,9 +32,8 @@ func record(f facts, decided configuration, after *addonv1beta1.ManagedClusterAd
 		if settles {
 			forgetApplied(f, decided, status.ConfigReferences)
 		}
-		condition = f.failing(decided, condition, settles && broken(works), now)
+		condition = f.failing(decided, condition, settles && broken(works), continues, now)
 	}
-	continues := f.continues(decided, contents)
 	if f.begins(decided, noted, contents, settles) {
 		noted, continues = nil, false
 	}
@@ -149,7 +148,8 @@ func (f facts) noteSoak(
 		return
 	}
 	if noted == nil || !keeps {
-		contents = decided.target.Noted(contents, f.addOn.Status.ConfigReferences, decided.references)
+		complete := noted != nil && noted.Status != metav1.ConditionUnknown
+		contents = decided.target.Noted(contents, complete, f.addOn.Status.ConfigReferences, decided.references)
 	}
 	reconcile.SetCondition(conditions, soak(status, contents), now)
 }
@@ -174,10 +174,14 @@ const messageBroke = "it was complete and broke: "
 
 // failing returns the condition of an add-on that is not complete. One that was, and broke while it settled, failed:
 // the next cluster would break, too. A change of its pods that is reported late is not a failure. Who failed has failed
-// until it is complete, so that a rollout does not go on because pods are started once more.
-func (f facts) failing(decided configuration, c metav1.Condition, breaks bool, now time.Time) metav1.Condition {
+// until it is complete, so that a rollout does not go on because pods are started once more, or because its own spec
+// names what is not known.
+func (f facts) failing(
+	decided configuration, c metav1.Condition, breaks, continues bool, now time.Time,
+) metav1.Condition {
 	was := meta.FindStatusCondition(f.addOn.Status.Conditions, c.Type)
-	same := addonconfig.SameDesired(f.addOn.Status.ConfigReferences, decided.references)
+	same := addonconfig.SameDesired(f.addOn.Status.ConfigReferences, decided.references) ||
+		continues && decided.target.AwaitsOwn
 	switch {
 	case was == nil || !same || c.Reason != addonv1beta1.ProgressingReasonProgressing:
 		return c

@@ -93,7 +93,7 @@ func decide(f facts) plan {
 		for _, cluster := range result.Admit {
 			p.admissions[cluster] = f.granted(f.members[cluster], all[index].target(cluster))
 		}
-		p.setOut(result, all[index].common, f)
+		p.setOut(given.Placements[index], result, all[index].common, f)
 		for _, wait := range result.Hold {
 			uncertain := given.Placements[index].Held != "" || !f.placements[index].Selects(wait.Name)
 			p.admissions[wait.Name] = f.waits(f.members[wait.Name], all[index].target(wait.Name), wait.Why, uncertain)
@@ -112,8 +112,9 @@ func decide(f facts) plan {
 	return p
 }
 
-// setOut begins the ways of the clusters that are admitted now, or goes on with them, and remembers who timed out.
-func (p plan) setOut(result planner.Result, target string, f facts) {
+// setOut begins the ways of the clusters that are admitted now, or goes on with them, and remembers who timed out. While
+// the strategy cannot be used, or nothing is decided, nobody times out, and who did before has.
+func (p plan) setOut(of planner.Placement, result planner.Result, target string, f facts) {
 	for _, cluster := range result.New {
 		w, onWay := p.ways[cluster]
 		if !onWay {
@@ -122,10 +123,14 @@ func (p plan) setOut(result planner.Result, target string, f facts) {
 		w.paused = time.Time{}
 		p.ways[cluster] = w
 	}
-	for _, cluster := range result.TimedOut {
-		if w, onWay := p.ways[cluster]; onWay && !w.excused() {
-			w.failed = true
-			p.ways[cluster] = w
+	if result.Problem != "" || of.Held != "" {
+		return
+	}
+	late := sets.New(result.TimedOut...)
+	for _, c := range of.Clusters {
+		if w, onWay := p.ways[c.Name]; onWay && (c.State == planner.InFlight || late.Has(c.Name)) {
+			w.failed = late.Has(c.Name) && !w.excused()
+			p.ways[c.Name] = w
 		}
 	}
 }
@@ -220,10 +225,12 @@ func (a admission) isAbout(addOn types.UID, target string) bool {
 
 // survey looks at the clusters of one placement, one after the other.
 type survey struct {
-	f       facts
-	index   int
-	soak    time.Duration
-	leaving map[string]fleet.Group
+	f     facts
+	index int
+	soak  time.Duration
+	// deadline is how long a cluster may take; zero for ever.
+	deadline time.Duration
+	leaving  map[string]fleet.Group
 	// common is the target of add-ons without configs of their own, which are most, so that it is computed once.
 	common addonconfig.Target
 	// of are the targets of the placement, and ways and looked those of all placements.
@@ -242,7 +249,8 @@ func (f facts) placement(
 ) (planner.Placement, stuckAddOns) {
 	strategy, selection := f.cma.Spec.InstallStrategy.Placements[index], f.placements[index]
 	s := survey{
-		f: f, index: index, soak: addonconfig.MinSuccessTime(strategy.RolloutStrategy), of: of, ways: ways, looked: looked,
+		f: f, index: index, soak: addonconfig.MinSuccessTime(strategy.RolloutStrategy),
+		deadline: planner.Deadline(strategy.RolloutStrategy), of: of, ways: ways, looked: looked,
 		common: f.target(&addonv1beta1.ManagedClusterAddOn{}, index),
 		placement: planner.Placement{
 			Strategy: strategy.RolloutStrategy, GroupSize: groupSize(selection.Placement),
@@ -269,24 +277,36 @@ func (s *survey) look(cluster string, group fleet.Group) {
 	c := planner.Cluster{Name: cluster, Group: group.Index, GroupName: group.Name, Leaving: leaves}
 	m, found := s.f.members[cluster]
 	if found && !m.deleting {
-		s.judge(m, &c)
-		s.add(c, m.uid)
+		s.add(c, m.uid, s.judge(m, &c))
 		return
 	}
 	if !leaves && s.f.served[cluster] { // It is installed soon, or again.
 		c.State, c.Since = planner.Awaited, m.goes()
-		s.add(c, "")
+		s.add(c, "", s.f.ways[c.Name])
 	}
 }
 
-// judge fills in what the add-on of a cluster says about it.
-func (s *survey) judge(m *member, c *planner.Cluster) {
+// way returns the way of a cluster before this plan. One that awaits what its own spec names, and was late before it did,
+// failed: after a restart nothing else says so.
+func (s *survey) way(m *member, target addonconfig.Target) way {
+	before, known := s.f.ways[m.cluster]
+	late := s.deadline > 0 && !m.progressSince.IsZero() && !m.applied() &&
+		!m.awaits(s.f.now).Before(m.progressSince.Add(s.deadline))
+	if !known && target.AwaitsOwn && late {
+		return way{target: s.of.common, addOn: m.uid, failed: true}
+	}
+	return before
+}
+
+// judge fills in what the add-on of a cluster says about it, and returns its way before this plan.
+func (s *survey) judge(m *member, c *planner.Cluster) way {
 	target := s.common
 	if len(m.configs) > 0 || len(target.Waiting) > 0 {
 		target = s.f.target(m.addOn(), s.index)
 		s.of.set(c.Name, Fingerprint(target.Rolled()))
 	}
-	c.State, c.Since, c.Due = s.f.state(m, target, s.of.target(c.Name), s.soak)
+	before := s.way(m, target)
+	c.State, c.Since, c.Due = s.f.state(m, target, s.of.target(c.Name), s.soak, before.failed)
 	c.Broken = m.broken()
 	if target.AwaitsOwn {
 		c.AwaitsOwn = s.f.now
@@ -295,15 +315,15 @@ func (s *survey) judge(m *member, c *planner.Cluster) {
 	c.Held = cmp.Or(s.f.keeps(s.index, m), heldBy(target, awaitsTurn))
 	if c.Leaving {
 		c.Held = "keeps what it has while the decisions of placement " + s.f.placements[s.index].Key.String() + " change"
-		return
+		return before
 	}
 	s.stuck.add(m, c.State == planner.Pending && c.Held == "", s.f.now)
+	return before
 }
 
-// add adds a cluster to the placement.
-func (s *survey) add(c planner.Cluster, addOn types.UID) {
-	before, had := s.f.ways[c.Name]
-	if had {
+// add adds a cluster to the placement, with its way before this plan.
+func (s *survey) add(c planner.Cluster, addOn types.UID, before way) {
+	if _, had := s.f.ways[c.Name]; had {
 		s.looked.Insert(c.Name)
 	}
 	if next, onWay := before.goesOn(s.of.common, addOn, s.f.now).follow(&c, s.soak, s.f.now); onWay {
@@ -331,9 +351,10 @@ func heldBy(target addonconfig.Target, awaitsTurn bool) string {
 }
 
 // state returns the state of an add-on with regard to its target, and since when. due is when an add-on that has the
-// target, and broke while it soaked, should have soaked at first; zero for any other.
+// target, and broke while it soaked, should have soaked at first; zero for any other. failed reports whether it failed in
+// the plan before.
 func (f facts) state(
-	m *member, target addonconfig.Target, fingerprint string, soak time.Duration,
+	m *member, target addonconfig.Target, fingerprint string, soak time.Duration, failed bool,
 ) (state planner.State, since, due time.Time) {
 	same := addonconfig.SameDesired(m.references, target.References)
 	if !same && (len(m.references) == 0 || !target.Admitted(m.addOn())) {
@@ -345,7 +366,7 @@ func (f facts) state(
 	// Where only configurations of its own spec differ, what counts is how it does with those of the rollout.
 	noted := target.Gives(m.noted)
 	state, since = m.reached(soak, noted)
-	if state == planner.InFlight && target.AwaitsOwn && len(target.Missing) > 0 && !f.ways[m.cluster].failed {
+	if state == planner.InFlight && target.AwaitsOwn && len(target.Missing) > 0 && !failed {
 		return planner.Pending, time.Time{}, time.Time{} // Its own spec holds it, and the rollout does not wait for that.
 	}
 	if noted {

@@ -64,8 +64,15 @@ func (w way) goesOn(target string, addOn types.UID, now time.Time) way {
 // here; false when it has arrived, or has not set out.
 func (w way) follow(c *planner.Cluster, soak time.Duration, now time.Time) (next way, onWay bool) {
 	late := w.again && !w.since.IsZero()
+	if most := now.Add(max(soak, settled)); w.due.After(most) {
+		w.due = most // The clock was ahead.
+	}
 	switch c.State {
 	case planner.Pending:
+		if late && w.failed && !c.AwaitsOwn.IsZero() {
+			c.State, c.Since, c.AwaitsOwn = planner.Failed, w.since, time.Time{} // That of its own add-on excuses it no more.
+			return w, true
+		}
 		w.paused = now
 		return w, late || !w.awaits.IsZero()
 	case planner.Awaited:
@@ -82,7 +89,9 @@ func (w way) follow(c *planner.Cluster, soak time.Duration, now time.Time) (next
 		w.due = reconcile.Earliest(w.due, c.Due)
 		w = w.fly(c, late, now)
 	}
-	w.failed = c.State == planner.Failed && !w.excused()
+	if c.State != planner.InFlight && c.State != planner.Awaited { // The plan says of these who is late.
+		w.failed = c.State == planner.Failed && !w.excused()
+	}
 	switch {
 	case w.knew && w.due.IsZero():
 		c.Since = w.since

@@ -30,6 +30,8 @@ type member struct {
 	// progress is the reason of Progressing, empty without the condition, and progressSince since when it is that.
 	progress      string
 	progressSince time.Time
+	// notConfigured is since when the condition Configured is False; zero when it is not.
+	notConfigured time.Time
 	// unhealthySince is since when the agent is not available, by the clock of the hub manager; zero when it is, or when
 	// that is not known.
 	unhealthySince time.Time
@@ -70,6 +72,15 @@ func (m *member) saw(before *member, now time.Time) *member {
 	return m
 }
 
+// awaits returns since when the add-on awaits what its own spec names, which the condition Configured says; now where
+// that does not say so yet.
+func (m *member) awaits(now time.Time) time.Time {
+	if m.notConfigured.IsZero() || m.notConfigured.After(now) {
+		return now
+	}
+	return m.notConfigured
+}
+
 // newMember returns what a rollout looks at of an add-on. It shares the lists of another member that has equal ones;
 // nil for none.
 func newMember(addOn *addonv1beta1.ManagedClusterAddOn, like *member) *member {
@@ -97,6 +108,9 @@ func newMember(addOn *addonv1beta1.ManagedClusterAddOn, like *member) *member {
 		if c.Status == metav1.ConditionFalse {
 			m.firstComplete = c.LastTransitionTime.Time
 		}
+	}
+	if c := find(addonv1beta1.ManagedClusterAddOnConditionConfigured); c != nil && c.Status == metav1.ConditionFalse {
+		m.notConfigured = c.LastTransitionTime.Time
 	}
 	c := find(addonv1beta1.ManagedClusterAddOnConditionAvailable)
 	if c != nil && c.Status == metav1.ConditionFalse {

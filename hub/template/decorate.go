@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -245,15 +244,6 @@ func (d *decoration) finish(workload string, container map[string]any, initial b
 type encodedResources struct {
 	object map[string]any
 	bytes  int
-}
-
-// sizeOf returns the bytes of a value in a manifest.
-func sizeOf(value any) int {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		return 0
-	}
-	return len(raw)
 }
 
 func proxyName(addOn string) string { return addOn + "-proxy-ca" }

@@ -1,6 +1,7 @@
 package template
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -168,6 +169,15 @@ func newVolume(name, path, kind string, source map[string]any) volume {
 	}
 	v.bytes = sizeOf(v.mounts)
 	return v
+}
+
+// sizeOf returns the bytes of a value in a manifest.
+func sizeOf(value any) int {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return 0
+	}
+	return len(raw)
 }
 
 // mount adds a volume and its mounts to all containers, unless the template contains them already.

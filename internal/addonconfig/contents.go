@@ -122,17 +122,27 @@ func (t Target) Same(contents Contents, references []addonv1beta1.ConfigReferenc
 	return true
 }
 
-// Noted returns the contents of references for an add-on that had references and was noted with contents before: those
-// of Contents, with a mark where it never had what the rollout would give.
-func (t Target) Noted(before Contents, had, references []addonv1beta1.ConfigReference) Contents {
-	contents, has := t.Contents(references), ContentsOf(had)
+// Noted returns the contents of references for an add-on that had references and was noted with contents before, which
+// were complete or not: those of Contents, with a mark where it was never complete with what the rollout would give.
+func (t Target) Noted(before Contents, complete bool, had, references []addonv1beta1.ConfigReference) Contents {
+	contents, has := t.Contents(references), ContentsOf(applied(had))
 	for kind, content := range contents {
 		beneath, isOwn := strings.CutSuffix(content, own)
-		if isOwn && has[kind] != beneath && before[kind] != beneath && before[kind] != content {
+		if isOwn && has[kind] != beneath && (before[kind] != beneath || !complete) && before[kind] != content {
 			contents[kind] = beneath + never + own
 		}
 	}
 	return contents
+}
+
+// applied returns the references with what was applied of them.
+func applied(references []addonv1beta1.ConfigReference) []addonv1beta1.ConfigReference {
+	var all []addonv1beta1.ConfigReference
+	for _, reference := range references {
+		reference.DesiredConfig = reference.LastAppliedConfig
+		all = append(all, reference)
+	}
+	return all
 }
 
 // GivesNew reports whether the rollout gives an add-on, which was noted with contents, something that it never had: its

@@ -56,6 +56,15 @@ func (s share) String() string {
 	return strconv.Itoa(s.amount)
 }
 
+// Deadline returns how long a cluster may be on its way to the target of a strategy; zero for ever, and where the
+// strategy cannot be used.
+func Deadline(strategy clusterv1alpha1.RolloutStrategy) time.Duration {
+	if r, problem := rulesOf(Placement{Strategy: strategy}); problem == "" && r.expires {
+		return r.deadline
+	}
+	return 0
+}
+
 // rulesOf returns the rules of the strategy of a placement. The problem, when there is one, explains which field cannot
 // be used; the rules are those without limits then.
 func rulesOf(p Placement) (r rules, problem string) {
