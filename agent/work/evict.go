@@ -98,8 +98,8 @@ func (e *evictor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	return e.proceed(ctx, f, managed, verdict).SettleIn(e.queues.applied, req, f.now)
 }
 
-// observe reads the AppliedManifestWork, and whether the cache is behind our own writes of it. It leaves nil where there
-// is none.
+// observe reads the AppliedManifestWork, and whether the cache is behind our own writes of it. It leaves nil where
+// there is none.
 func (e *evictor) observe(ctx context.Context, f *facts, name string) (err error) {
 	if f.applied, err = inventory.Read(ctx, e.inventory.Client, name); err != nil {
 		return err

@@ -267,8 +267,8 @@ func (s standing) start(failure string, attempt int) Plan {
 	return plan
 }
 
-// Recent returns those of the times at which credentials of an owner were issued that are within RecentWindow. A time to
-// come is by a clock that was set back since.
+// Recent returns those of the times at which credentials of an owner were issued that are within RecentWindow. A time
+// to come is by a clock that was set back since.
 func Recent(issued []time.Time, now time.Time) []time.Time {
 	return slices.DeleteFunc(slices.Clone(issued), func(at time.Time) bool {
 		return at.After(now) || !at.Add(RecentWindow).After(now)

@@ -102,8 +102,8 @@ func JudgePair(pair Pair, want csr.Request, now time.Time) PairVerdict {
 	return v
 }
 
-// rotateAt returns when a pair is replaced: at a share of its life, which counts as no longer than any that was asked for.
-// Who may write a Secret may have made up a pair that lasts for ever, or begins in a hundred years.
+// rotateAt returns when a pair is replaced: at a share of its life, which counts as no longer than any that was asked
+// for. Who may write a Secret may have made up a pair that lasts for ever, or begins in a hundred years.
 func rotateAt(from, to time.Time, want csr.Request, now time.Time, serial string) time.Time {
 	longest := longestLife
 	if want.ExpirationSeconds != nil {

@@ -112,8 +112,8 @@ func decide(f facts) plan {
 	return p
 }
 
-// setOut begins the ways of the clusters that are admitted now, or goes on with them, and remembers who timed out. While
-// the strategy cannot be used, or nothing is decided, nobody times out, and who did before has.
+// setOut begins the ways of the clusters that are admitted now, or goes on with them, and remembers who timed out.
+// While the strategy cannot be used, or nothing is decided, nobody times out, and who did before has.
 func (p plan) setOut(of planner.Placement, result planner.Result, target string, f facts) {
 	for _, cluster := range result.New {
 		w, onWay := p.ways[cluster]
@@ -286,8 +286,8 @@ func (s *survey) look(cluster string, group fleet.Group) {
 	}
 }
 
-// way returns the way of a cluster before this plan. One that awaits what its own spec names, and was late before it did,
-// failed: after a restart nothing else says so.
+// way returns the way of a cluster before this plan. One that awaits what its own spec names, and was late before it
+// did, failed: after a restart nothing else says so.
 func (s *survey) way(m *member, target addonconfig.Target) way {
 	before, known := s.f.ways[m.cluster]
 	late := s.deadline > 0 && !m.progressSince.IsZero() && !m.applied() &&
@@ -351,8 +351,8 @@ func heldBy(target addonconfig.Target, awaitsTurn bool) string {
 }
 
 // state returns the state of an add-on with regard to its target, and since when. due is when an add-on that has the
-// target, and broke while it soaked, should have soaked at first; zero for any other. failed reports whether it failed in
-// the plan before.
+// target, and broke while it soaked, should have soaked at first; zero for any other. failed reports whether it failed
+// in the plan before.
 func (f facts) state(
 	m *member, target addonconfig.Target, fingerprint string, soak time.Duration, failed bool,
 ) (state planner.State, since, due time.Time) {

@@ -38,7 +38,7 @@ func TestAClockThatWasAheadWhileNobodyIsAdmittedGivesNoDay(t *testing.T) {
 				number++
 				a = ownA(uid, false)
 				admitted := r.minute(a, b)
-				for flies := 0; flies < 15; flies++ {
+				for flies := range 15 {
 					if len(admitted) > 0 && admitted[0] == "b" {
 						assert.Less(t, r.now.Sub(began), 2*time.Hour, "b waits for a beyond 2*20 and 10 minutes")
 						return

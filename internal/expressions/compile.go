@@ -16,9 +16,9 @@ const (
 	// maxCopied is how many parts the value has at most of which optMap or optFlatMap is asked. The macro has it twice in
 	// the expression, so a chain of them doubles it each time.
 	maxCopied = 128
-	// maxNested is how many macros, lists, maps, optional values and types may be in each other. Each may lengthen the types
-	// of those around it, and to check the types takes the fourth power of their number: two hundred took a minute and
-	// five gigabytes.
+	// maxNested is how many macros, lists, maps, optional values and types may be in each other. Each may lengthen the
+	// types of those around it, and to check the types takes the fourth power of their number: two hundred took a minute
+	// and five gigabytes.
 	maxNested = 24
 )
 
@@ -83,8 +83,8 @@ func checkSize(parsed *ast.AST) error {
 	return refused
 }
 
-// isNesting reports whether a part of an expression has a type with those of its parts in it: a macro, a list, a map, or
-// a call of a function that makes an optional value or a type.
+// isNesting reports whether a part of an expression has a type with those of its parts in it: a macro, a list, a map,
+// or a call of a function that makes an optional value or a type.
 func isNesting(part ast.NavigableExpr) bool {
 	switch part.Kind() {
 	case ast.ComprehensionKind, ast.ListKind, ast.MapKind:
