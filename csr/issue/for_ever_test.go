@@ -10,6 +10,8 @@ import (
 
 // Who may write the Secret of an add-on makes a pair with its subject that is valid for a thousand years, or begins in a
 // hundred. It cuts the add-on off until it is replaced, and the condition says that it was rotated.
+//
+// Shows: security/forged-tokens
 func TestAForgedCertificateThatLastsForEverIsReplaced(t *testing.T) {
 	for sentence, begins := range map[string]time.Time{
 		"it began an hour ago":         noon.Add(-time.Hour),

@@ -21,6 +21,8 @@ func (w *world) forge(pair Pair) {
 
 // Who may write the Secret of an add-on, on the managed cluster, signs a certificate with the subject in the Secret, which
 // is due and not yet over, and writes it again whenever the agent has stored a new one.
+//
+// Shows: security/forged-tokens
 func TestAForgedCertificateThatIsDueDoesNotMakeTheHubIssueOneAfterTheOther(t *testing.T) {
 	w, forger := newWorld(t), newSigner(t)
 	w.user = "agent"

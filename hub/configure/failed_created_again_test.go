@@ -15,6 +15,8 @@ import (
 // As TestAnOwnConfigurationStartsNoRolloutAgainThatStopped, and the user of a deletes its add-on and creates it again,
 // where it names a configuration that does not exist. A cluster that may not move is "never one that had failed or
 // timed out before" (docs/reference/hub.md).
+//
+// Shows: hub/rollout-failures
 func TestAnAddOnThatIsCreatedAgainStartsNoRolloutAgainThatStopped(t *testing.T) {
 	tmpl := fixture.Template("t")
 	for sentence, own := range map[string][]addonv1beta1.AddOnConfig{

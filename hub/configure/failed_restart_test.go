@@ -14,6 +14,8 @@ import (
 )
 
 // As TestAnOwnConfigurationStartsNoRolloutAgainThatStopped, and the hub manager starts again.
+//
+// Shows: hub/rollout-failures
 func TestAnOwnConfigurationStartsNoRolloutAgainAfterARestart(t *testing.T) {
 	tmpl := fixture.Template("t")
 	unread := []addonv1beta1.AddOnConfig{fixture.ConfigMap("c")}

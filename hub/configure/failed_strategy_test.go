@@ -15,6 +15,8 @@ import (
 
 // As TestAnOwnConfigurationStartsNoRolloutAgainThatStopped, and before the user of a names a configuration, the strategy
 // has a typing error for half a minute, while which nothing is admitted.
+//
+// Shows: hub/rollout-failures
 func TestATypingErrorInTheStrategyExcusesNoFailure(t *testing.T) {
 	tmpl := fixture.Template("t")
 	for sentence, maxFailures := range map[string]intstr.IntOrString{

@@ -15,6 +15,8 @@ import (
 
 // Cluster a is given a content of the rollout, and its user replaces that before it is complete. Later he takes the
 // own one off. The content was never complete on a, so it cannot have soaked there.
+//
+// Shows: hub/rollout-soaked-other
 func TestAContentThatNeverWasCompleteHasNotSoaked(t *testing.T) {
 	tmpl, rolled, x := fixture.Template("t"), fixture.DeploymentConfig("rolled"), fixture.DeploymentConfig("x")
 	own := []addonv1beta1.AddOnConfig{x}
