@@ -214,13 +214,12 @@ func (w *world) pass() (Answer, error) {
 	if err != nil || answer.Step != StepTake {
 		return answer, err
 	}
-	data := map[string][]byte{csr.KeyCertificate: answer.Pair.Certificate, csr.KeyPrivateKey: answer.Pair.Key}
 	if seen == nil {
-		err = w.api.Create(ctx, &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "agent", Name: "credential"}, Data: data,
-		})
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "agent", Name: "credential"}}
+		answer.Pair.Put(secret)
+		err = w.api.Create(ctx, secret)
 	} else {
-		seen.Data = data
+		answer.Pair.Put(seen)
 		err = w.api.Update(ctx, seen)
 	}
 	if err != nil {

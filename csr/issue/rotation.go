@@ -93,7 +93,7 @@ func JudgePair(pair Pair, want csr.Request, now time.Time) PairVerdict {
 			v.NotAfter = c.NotAfter
 		}
 	}
-	v.RotateAt = rotateAt(began(pair, v), v.NotAfter, want, now, chain[0].SerialNumber.String())
+	v.RotateAt = rotateAt(pair, v, want, now, chain[0].SerialNumber.String())
 	v.Why = misfit(chain[0], pair.Key, want)
 	if v.Why == "" && now.After(v.NotAfter) {
 		v.Why = fmt.Sprintf("the certificate expired at %s", v.NotAfter.UTC().Format(time.RFC3339))
@@ -103,14 +103,18 @@ func JudgePair(pair Pair, want csr.Request, now time.Time) PairVerdict {
 }
 
 // rotateAt returns when a pair is replaced: at a share of its life, which counts as no longer than any that was asked
-// for. Who may write a Secret may have made up a pair that lasts for ever, or begins in a hundred years.
-func rotateAt(from, to time.Time, want csr.Request, now time.Time, serial string) time.Time {
+// for. Who may write a Secret may have made up a pair that lasts for ever, or begins in a hundred years. Where our
+// clock is years behind, one that came begins as late: it counts from when it came.
+func rotateAt(pair Pair, v PairVerdict, want csr.Request, now time.Time, serial string) time.Time {
+	from, to := began(pair, v), v.NotAfter
 	longest := longestLife
 	if want.ExpirationSeconds != nil {
 		longest = max(longest, time.Duration(*want.ExpirationSeconds)*time.Second)
 	}
 	if from.After(now.Add(longest)) {
-		return now
+		if from = pair.IssuedAt; from.IsZero() || from.After(now) {
+			return now
+		}
 	}
 	if end := from.Add(longest); to.After(end) {
 		to = end

@@ -29,7 +29,7 @@ func record(f facts, decided configuration, after *addonv1beta1.ManagedClusterAd
 		condition = inProgress("progressing... " + message.List(works.rollingOut, maxListed, "; "))
 	}
 	if !completed(condition) {
-		if settles {
+		if settles || f.unwell() {
 			forgetApplied(f, decided, status.ConfigReferences)
 		}
 		condition = f.failing(decided, condition, settles && broken(works), continues, now)
@@ -67,11 +67,23 @@ func (f facts) settles(noted *metav1.Condition, now time.Time) bool {
 	if since.IsZero() || noted != nil && noted.Status == metav1.ConditionTrue {
 		return false
 	}
-	window := settled
-	if f.cma != nil && f.placement >= 0 {
-		window = max(window, addonconfig.MinSuccessTime(f.cma.Spec.InstallStrategy.Placements[f.placement].RolloutStrategy))
+	return now.Before(since.Add(f.window()))
+}
+
+// window is for how long the rollout wants to see a completed configuration well.
+func (f facts) window() time.Duration {
+	if f.cma == nil || f.placement < 0 {
+		return settled
 	}
-	return now.Before(since.Add(window))
+	return max(settled, addonconfig.MinSuccessTime(f.cma.Spec.InstallStrategy.Placements[f.placement].RolloutStrategy))
+}
+
+// unwell reports whether the agent has not been available since before its configuration was completed for long enough:
+// that had not soaked.
+func (f facts) unwell() bool {
+	c := meta.FindStatusCondition(f.addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionAvailable)
+	return c != nil && c.Status == metav1.ConditionFalse &&
+		!c.LastTransitionTime.After(f.completedSince().Add(f.window()))
 }
 
 // Messages of the condition addon.spokelet.io/Soaked. The contents that the rollout gave follow.
@@ -137,7 +149,7 @@ func (f facts) noteSoak(
 	first, rolledOut := f.completedSince(), f.cma != nil && f.placement >= 0
 	broke := rolledOut && !isCompleted && !first.IsZero() && continues
 	switch {
-	case broke && !settles:
+	case broke && !settles && !f.unwell():
 		status = metav1.ConditionTrue
 	case broke && status == metav1.ConditionUnknown:
 		status, now = metav1.ConditionFalse, first

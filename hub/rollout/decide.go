@@ -290,8 +290,11 @@ func (s *survey) look(cluster string, group fleet.Group) {
 // did, failed: after a restart nothing else says so.
 func (s *survey) way(m *member, target addonconfig.Target) way {
 	before, known := s.f.ways[m.cluster]
-	late := s.deadline > 0 && !m.progressSince.IsZero() && !m.applied() &&
-		!m.awaits(s.f.now).Before(m.progressSince.Add(s.deadline))
+	due := m.progressSince
+	if target.Gives(m.noted) { // It broke: what it had until then counts.
+		due = reconcile.Earliest(due, m.due(s.soak))
+	}
+	late := s.deadline > 0 && !due.IsZero() && !m.applied() && !m.awaits(s.f.now).Before(due.Add(s.deadline))
 	if !known && target.AwaitsOwn && late {
 		return way{target: s.of.common, addOn: m.uid, failed: true}
 	}

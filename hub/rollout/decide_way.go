@@ -69,9 +69,13 @@ func (w way) follow(c *planner.Cluster, soak time.Duration, now time.Time) (next
 	}
 	switch c.State {
 	case planner.Pending:
-		if late && w.failed && !c.AwaitsOwn.IsZero() {
-			c.State, c.Since, c.AwaitsOwn = planner.Failed, w.since, time.Time{} // That of its own add-on excuses it no more.
+		switch {
+		case c.AwaitsOwn.IsZero():
+		case w.failed:
+			c.State, c.Since, c.AwaitsOwn = planner.Failed, w.since, time.Time{} // What it awaits excuses it no more.
 			return w, true
+		case w.awaits.IsZero() && !w.since.IsZero():
+			w.awaits = now // It was on its way, and has a whole deadline when it goes on.
 		}
 		w.paused = now
 		return w, late || !w.awaits.IsZero()

@@ -32,6 +32,8 @@ type member struct {
 	progressSince time.Time
 	// notConfigured is since when the condition Configured is False; zero when it is not.
 	notConfigured time.Time
+	// unheard reports whether nothing is known of the health of an agent any more.
+	unheard bool
 	// unhealthySince is since when the agent is not available, by the clock of the hub manager; zero when it is, or when
 	// that is not known.
 	unhealthySince time.Time
@@ -56,6 +58,8 @@ type member struct {
 // So is since when it makes progress.
 func (m *member) saw(before *member, now time.Time) *member {
 	switch {
+	case m.unheard && before != nil && before.uid == m.uid:
+		m.unhealthySince = before.unhealthySince
 	case m.unhealthySince.IsZero():
 	case before != nil && before.uid == m.uid && !before.unhealthySince.IsZero():
 		m.unhealthySince = before.unhealthySince
@@ -116,6 +120,7 @@ func newMember(addOn *addonv1beta1.ManagedClusterAddOn, like *member) *member {
 	if c != nil && c.Status == metav1.ConditionFalse {
 		m.unhealthySince = c.LastTransitionTime.Time
 	}
+	m.unheard = c != nil && c.Status == metav1.ConditionUnknown
 	m.cause, m.causeSince = keep(stuckCause(addOn, blockingConditions()))
 	if m.cause != nil && m.cause.Type == addonv1beta1.ManagedClusterAddOnConditionConfigured {
 		m.other, m.otherSince = keep(stuckCause(addOn, blockingConditions()[1:]))
