@@ -103,7 +103,7 @@ func JudgePair(pair Pair, want csr.Request, now time.Time) PairVerdict {
 }
 
 // rotateAt returns when a pair is replaced: at a share of its life, which counts as no longer than any that was asked
-// for. Who may write a Secret may have made up a pair that lasts for ever, or begins in a hundred years. Where our
+// for. A user who may write the Secret can make up a pair that lasts for ever, or begins in a hundred years. Where our
 // clock is years behind, one that came begins as late: it counts from when it came.
 func rotateAt(pair Pair, v PairVerdict, want csr.Request, now time.Time, serial string) time.Time {
 	from, to := began(pair, v), v.NotAfter

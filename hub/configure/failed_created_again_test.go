@@ -3,9 +3,6 @@ package configure
 import (
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/api/meta"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/internal/addonconfig"
@@ -29,26 +26,15 @@ func TestAnAddOnThatIsCreatedAgainStartsNoRolloutAgainThatStopped(t *testing.T) 
 			r := newThree(tmpl)
 			r.states[fixture.ConfigMap("c")] = addonconfig.State{Unread: "the hub manager does not read it"}
 			r.states[fixture.DeploymentConfig("none")] = addonconfig.State{Missing: true}
-			r.states[tmpl] = addonconfig.State{Hash: "new"}
 			r.a.UID = "first"
 			fresh := r.a.DeepCopy()
-			for range 120 {
-				r.pass("")
-			}
-			require.Equal(t, "new", r.hash(r.c, tmpl))
-			r.states[tmpl] = addonconfig.State{Hash: "bad"}
-			for range 40 {
-				r.pass("bad")
-			}
-			require.Equal(t, "bad", r.hash(r.a, tmpl))
-			require.Equal(t, "new", r.hash(r.b, tmpl), "the rollout stopped")
+			r.breaks(t, tmpl)
 			r.a = fresh
 			r.a.UID, r.a.Spec.Configs = "again", own
 			r.a.Status = addonv1beta1.ManagedClusterAddOnStatus{SupportedConfigs: fresh.Status.SupportedConfigs}
 			for n := range 60 {
 				r.pass("bad")
-				if !assert.Equal(t, "new", r.hash(r.b, tmpl), "pass %d: b gets what breaks a; a has %v, Progressing of a: %v",
-					n, r.a.Status.ConfigReferences, meta.FindStatusCondition(r.a.Status.Conditions, "Progressing")) {
+				if !r.stays(t, tmpl, n) {
 					return
 				}
 			}

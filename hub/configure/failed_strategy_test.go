@@ -3,9 +3,6 @@ package configure
 import (
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
@@ -14,7 +11,7 @@ import (
 )
 
 // As TestAnOwnConfigurationStartsNoRolloutAgainThatStopped, and before the user of a names a configuration, the strategy
-// has a typing error for half a minute, while which nothing is admitted.
+// has a typing error for half a minute, during which nothing is admitted.
 //
 // Shows: hub/rollout-failures
 func TestATypingErrorInTheStrategyExcusesNoFailure(t *testing.T) {
@@ -25,17 +22,7 @@ func TestATypingErrorInTheStrategyExcusesNoFailure(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			r := newThree(tmpl)
 			r.states[fixture.DeploymentConfig("none")] = addonconfig.State{Missing: true}
-			r.states[tmpl] = addonconfig.State{Hash: "new"}
-			for range 120 {
-				r.pass("")
-			}
-			require.Equal(t, "new", r.hash(r.c, tmpl))
-			r.states[tmpl] = addonconfig.State{Hash: "bad"}
-			for range 40 {
-				r.pass("bad")
-			}
-			require.Equal(t, "bad", r.hash(r.a, tmpl))
-			require.Equal(t, "new", r.hash(r.b, tmpl), "the rollout stopped")
+			r.breaks(t, tmpl)
 			progressive := r.cma.Spec.InstallStrategy.Placements[0].RolloutStrategy.Progressive
 			progressive.MaxFailures = maxFailures
 			r.pass("bad")
@@ -43,8 +30,7 @@ func TestATypingErrorInTheStrategyExcusesNoFailure(t *testing.T) {
 			r.a.Spec.Configs = []addonv1beta1.AddOnConfig{fixture.DeploymentConfig("none")}
 			for n := range 60 {
 				r.pass("bad")
-				if !assert.Equal(t, "new", r.hash(r.b, tmpl), "pass %d: b gets what breaks a; Progressing of a: %v",
-					n, meta.FindStatusCondition(r.a.Status.Conditions, "Progressing")) {
+				if !r.stays(t, tmpl, n) {
 					return
 				}
 			}

@@ -58,6 +58,53 @@ func (r *three) pass(breaks string) {
 	r.c = c.Rehearse(r.cma, r.c, r.states, now, progress(""))
 }
 
+// stops rolls a content of the template out to all clusters, and then one on which the rollout stops at cluster a, in
+// some passes.
+func (r *three) stops(t *testing.T, tmpl addonv1beta1.AddOnConfig, passes int, pass func(n int)) {
+	t.Helper()
+	r.states[tmpl] = addonconfig.State{Hash: "new"}
+	for range 120 {
+		r.pass("")
+	}
+	require.Equal(t, "new", r.hash(r.c, tmpl))
+	r.states[tmpl] = addonconfig.State{Hash: "bad"}
+	for n := range passes {
+		pass(n)
+	}
+	require.Equal(t, "bad", r.hash(r.a, tmpl))
+	require.Equal(t, "new", r.hash(r.b, tmpl), "the rollout stopped")
+}
+
+// breaks stops a rollout by a content that breaks cluster a, which times out.
+func (r *three) breaks(t *testing.T, tmpl addonv1beta1.AddOnConfig) {
+	t.Helper()
+	r.stops(t, tmpl, 40, func(int) { r.pass("bad") })
+}
+
+// loses stops a rollout by an agent of cluster a that is not available from the first minute on.
+func (r *three) loses(t *testing.T, tmpl addonv1beta1.AddOnConfig) {
+	t.Helper()
+	var fails time.Time
+	r.stops(t, tmpl, 60, func(n int) {
+		if n == 0 {
+			fails = fixture.Noon().Add(r.after + time.Minute)
+		}
+		if n == 2 {
+			r.a = fixture.With(r.a, fixture.Condition("Available", metav1.ConditionFalse, "Broken", fails))
+		}
+		r.pass("")
+	})
+}
+
+// stays reports whether cluster b still has what it had before the content that stopped the rollout.
+func (r *three) stays(t *testing.T, tmpl addonv1beta1.AddOnConfig, n int) bool {
+	t.Helper()
+	return assert.Equal(t, "new", r.hash(r.b, tmpl),
+		"pass %d: b gets what breaks a, which has %v; its Progressing: %v, Soaked: %v", n, r.a.Status.ConfigReferences,
+		meta.FindStatusCondition(r.a.Status.Conditions, "Progressing"),
+		meta.FindStatusCondition(r.a.Status.Conditions, names.ConditionSoaked))
+}
+
 // Cluster a runs with a configuration of its own. While the rollout gives the others another content of that kind, its
 // user takes the own one off, so that a gets that content, for the first time. It breaks a. No failure is tolerated, so c
 // must not get it. (TestAContentThatReplacesAnOwnOneIsNotDoneAtOnce has the same without a pass in between.)
@@ -69,7 +116,6 @@ func TestAContentThatAClusterNeverHadHasNotSoakedThere(t *testing.T) {
 	for sentence, passes := range map[string]int{"control: at once": 0, "in the next minute": 2} {
 		t.Run("another content is rolled out, and the own one goes "+sentence, func(t *testing.T) {
 			r := newThree(tmpl, rolled)
-			r.states[tmpl] = addonconfig.State{Hash: "new"}
 			r.a.Spec.Configs = own
 			for range 120 {
 				r.pass("")
@@ -179,16 +225,7 @@ func TestAnOwnConfigurationStartsNoRolloutAgainThatStopped(t *testing.T) {
 			r.states[fixture.ConfigMap("c")] = addonconfig.State{Unread: "the hub manager does not read it"}
 			r.states[fixture.DeploymentConfig("none")] = addonconfig.State{Missing: true}
 			r.states[tmpl] = addonconfig.State{Hash: "new"}
-			for range 120 {
-				r.pass("")
-			}
-			require.Equal(t, "new", r.hash(r.c, tmpl))
-			r.states[tmpl] = addonconfig.State{Hash: "bad"}
-			for range 40 {
-				r.pass("bad")
-			}
-			require.Equal(t, "bad", r.hash(r.a, tmpl))
-			require.Equal(t, "new", r.hash(r.b, tmpl), "the rollout stopped")
+			r.breaks(t, tmpl)
 			r.a.Spec.Configs = tc.own
 			for n := range 60 {
 				r.pass("bad")
@@ -197,8 +234,7 @@ func TestAnOwnConfigurationStartsNoRolloutAgainThatStopped(t *testing.T) {
 					require.Equal(t, "configmaps", r.a.Status.ConfigReferences[0].Resource)
 					r.a.Status.ConfigReferences[0].DesiredConfig.SpecHash = "reported"
 				}
-				if !assert.Equal(t, "new", r.hash(r.b, tmpl), "b gets what breaks a; Progressing of a: %v",
-					meta.FindStatusCondition(r.a.Status.Conditions, "Progressing")) {
+				if !r.stays(t, tmpl, n) {
 					return
 				}
 			}

@@ -3,9 +3,6 @@ package configure
 import (
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/api/meta"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/internal/addonconfig"
@@ -28,23 +25,12 @@ func TestAnOwnConfigurationThatGoesForOneThatDoesNotExistStartsNoRolloutAgain(t 
 		t.Run(sentence, func(t *testing.T) {
 			r := newThree(tmpl, rolled)
 			r.states[none] = addonconfig.State{Missing: true}
-			r.states[tmpl] = addonconfig.State{Hash: "new"}
 			r.a.Spec.Configs = []addonv1beta1.AddOnConfig{x}
-			for range 120 {
-				r.pass("")
-			}
-			require.Equal(t, "new", r.hash(r.c, tmpl))
-			r.states[tmpl] = addonconfig.State{Hash: "bad"}
-			for range 40 {
-				r.pass("bad")
-			}
-			require.Equal(t, "bad", r.hash(r.a, tmpl))
-			require.Equal(t, "new", r.hash(r.b, tmpl), "the rollout stopped")
+			r.breaks(t, tmpl)
 			r.a.Spec.Configs = tc.own
 			for n := range 120 {
 				r.pass("bad")
-				if !assert.Equal(t, "new", r.hash(r.b, tmpl), "pass %d: b gets what breaks a, which has %s; Progressing of a: %v", n,
-					r.hash(r.a, tmpl), meta.FindStatusCondition(r.a.Status.Conditions, "Progressing")) {
+				if !r.stays(t, tmpl, n) {
 					return
 				}
 			}

@@ -28,8 +28,9 @@ func record(f facts, decided configuration, after *addonv1beta1.ManagedClusterAd
 	if completed(condition) && len(works.rollingOut) > 0 && (settles || f.completedSince().IsZero()) {
 		condition = inProgress("progressing... " + message.List(works.rollingOut, maxListed, "; "))
 	}
+	soaks := settles || f.unwell()
 	if !completed(condition) {
-		if settles || f.unwell() {
+		if soaks {
 			forgetApplied(f, decided, status.ConfigReferences)
 		}
 		condition = f.failing(decided, condition, settles && broken(works), continues, now)
@@ -37,7 +38,7 @@ func record(f facts, decided configuration, after *addonv1beta1.ManagedClusterAd
 	if f.begins(decided, noted, contents, settles) {
 		noted, continues = nil, false
 	}
-	f.noteSoak(decided, noted, contents, &status.Conditions, completed(condition), settles, continues, now)
+	f.noteSoak(decided, noted, contents, &status.Conditions, completed(condition), soaks, continues, now)
 	f.setProgress(continues, &status.Conditions, condition, now)
 	if completed(condition) {
 		for i := range status.ConfigReferences {
@@ -132,10 +133,10 @@ func (f facts) begins(
 // for ever for a cluster that takes turns. Of an add-on that names configurations itself it records what the rollout
 // gives, so that turns between those do not date Progressing. Another configuration of the rollout begins again. noted
 // and contents are what the method noted returns, but noted is nil where the add-on begins again, and continues is what
-// the method continues returns.
+// the method continues returns. soaks reports whether what it was complete with had not soaked.
 func (f facts) noteSoak(
 	decided configuration, noted *metav1.Condition, contents addonconfig.Contents,
-	conditions *[]metav1.Condition, isCompleted, settles, continues bool, now time.Time,
+	conditions *[]metav1.Condition, isCompleted, soaks, continues bool, now time.Time,
 ) {
 	status, keeps := metav1.ConditionUnknown, decided.held != "" && !decided.gets
 	if noted != nil {
@@ -149,7 +150,7 @@ func (f facts) noteSoak(
 	first, rolledOut := f.completedSince(), f.cma != nil && f.placement >= 0
 	broke := rolledOut && !isCompleted && !first.IsZero() && continues
 	switch {
-	case broke && !settles && !f.unwell():
+	case broke && !soaks:
 		status = metav1.ConditionTrue
 	case broke && status == metav1.ConditionUnknown:
 		status, now = metav1.ConditionFalse, first

@@ -2,13 +2,9 @@ package configure
 
 import (
 	"testing"
-	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
 )
 
@@ -23,21 +19,7 @@ func TestAFailedAgentThatIsNotHeardOfAnyMoreIsNotWell(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			r := newThree(tmpl)
-			r.states[tmpl] = addonconfig.State{Hash: "new"}
-			for range 120 {
-				r.pass("")
-			}
-			require.Equal(t, "new", r.hash(r.c, tmpl))
-			r.states[tmpl] = addonconfig.State{Hash: "bad"}
-			fails := fixture.Noon().Add(r.after + time.Minute)
-			for n := range 60 {
-				if n == 2 {
-					r.a = fixture.With(r.a, fixture.Condition("Available", metav1.ConditionFalse, "Broken", fails))
-				}
-				r.pass("")
-			}
-			require.Equal(t, "bad", r.hash(r.a, tmpl))
-			require.Equal(t, "new", r.hash(r.b, tmpl), "the rollout stopped")
+			r.loses(t, tmpl)
 			r.a.Status.Conditions = append([]metav1.Condition(nil), r.a.Status.Conditions...)
 			for i := range r.a.Status.Conditions {
 				if c := &r.a.Status.Conditions[i]; c.Type == "Available" && status != c.Status {
@@ -46,7 +28,7 @@ func TestAFailedAgentThatIsNotHeardOfAnyMoreIsNotWell(t *testing.T) {
 			}
 			for n := range 60 {
 				r.pass("")
-				if !assert.Equal(t, "new", r.hash(r.b, tmpl), "pass %d: b gets what breaks a", n) {
+				if !r.stays(t, tmpl, n) {
 					return
 				}
 			}
