@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -57,18 +55,10 @@ func newConfigurations(
 		Changed: changed.Receiver(0), Placements: placements,
 	}
 	all.configurer = &configure.Configurer{
-		AddOns: addOns, Client: mgr.GetClient(), Store: store, Admission: all.admission, Changed: changed.Receiver(1),
+		AddOns: addOns, Client: mgr.GetClient(), Store: store, Admission: all.roller.Admission, Changed: changed.Receiver(1),
 		Placements: placements,
 	}
 	return all, nil
-}
-
-// admission asks the rollout whether an add-on may have a target.
-func (c *configurations) admission(
-	addOn metav1.Object, target []addonv1beta1.ConfigReference,
-) configure.Admission {
-	granted, reason := c.roller.Admission(addOn, target)
-	return configure.Admission{Granted: granted, Reason: reason}
 }
 
 // watch adds the watches of all that decides the configuration of add-ons, and of their admission to a rollout.

@@ -25,7 +25,7 @@ func missingPlacement() []fleet.Doubt {
 }
 
 func TestConfigure(t *testing.T) {
-	held := Admission{Reason: "three at a time"}
+	held := addonconfig.Admission{Reason: "three at a time"}
 	configured := fixture.IsTrue("Configured")
 	defaults := func(configs ...addonv1beta1.AddOnConfig) *addonv1beta1.ClusterManagementAddOn {
 		return fixture.NewCMA(configs)
@@ -144,7 +144,7 @@ func TestConfigure(t *testing.T) {
 		},
 		"an add-on that the rollout has not planned yet says nothing": {
 			facts: facts{
-				addOn: fixture.AddOn("c1", fixture.Has(fixture.Template("t"), "old")), admission: Admission{},
+				addOn: fixture.AddOn("c1", fixture.Has(fixture.Template("t"), "old")), admission: addonconfig.Admission{},
 				cma:    fixture.NewCMA(nil, fixture.Placement("p", fixture.Template("t"))),
 				states: addonconfig.States{fixture.Template("t"): {Hash: "new"}},
 			},
@@ -178,7 +178,7 @@ func TestConfigure(t *testing.T) {
 		},
 		"a content that cannot be stored does not become desired": {
 			facts: facts{
-				addOn: fixture.AddOn("c1", fixture.Has(fixture.Template("t"), "old")), admission: Admission{Granted: true},
+				addOn: fixture.AddOn("c1", fixture.Has(fixture.Template("t"), "old")), admission: addonconfig.Admission{Granted: true},
 				cma:    fixture.NewCMA(nil, fixture.Placement("p", fixture.Template("t"))),
 				states: addonconfig.States{fixture.Template("t"): {Hash: "new"}}, storeErr: errors.New("forbidden"),
 			},
@@ -272,7 +272,7 @@ func TestConfigure(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			before := test.facts.addOn.DeepCopy()
-			if test.facts.admission == (Admission{}) && !test.unplanned {
+			if test.facts.admission == (addonconfig.Admission{}) && !test.unplanned {
 				test.facts.admission.Granted = true
 			}
 			got := decide(test.facts)
@@ -433,7 +433,7 @@ func TestRecord(t *testing.T) {
 			fixture.IsTrue("Available")),
 		cma: fixture.NewCMA([]addonv1beta1.AddOnConfig{fixture.Template("t")}), placement: -1,
 		states:    addonconfig.States{fixture.Template("t"): {Hash: "new", Generation: 2}},
-		admission: Admission{Granted: true},
+		admission: addonconfig.Admission{Granted: true},
 	}
 	works := []*workv1.ManifestWork{
 		fixture.Work("w", 3, []addonv1beta1.ConfigReference{fixture.Desires(fixture.Template("t"), "old")}),
@@ -484,7 +484,7 @@ func TestProgressBeginsAnewWithAnotherContent(t *testing.T) {
 			fixture.IsTrue("ManifestApplied"),
 			fixture.Condition("Progressing", metav1.ConditionTrue, "Progressing", fixture.Noon().Add(-time.Hour))),
 		cma: fixture.NewCMA([]addonv1beta1.AddOnConfig{fixture.Template("t")}), placement: -1,
-		states: addonconfig.States{fixture.Template("t"): {Hash: "second"}}, admission: Admission{Granted: true},
+		states: addonconfig.States{fixture.Template("t"): {Hash: "second"}}, admission: addonconfig.Admission{Granted: true},
 	}
 	after := f.addOn.DeepCopy()
 	record(f, decide(f), after, worksFacts{}, fixture.Noon())
@@ -499,7 +499,7 @@ func TestAContentIsCompletedWhenItsPodsAreReady(t *testing.T) {
 	f := facts{
 		addOn: fixture.With(fixture.AddOn("c1", references...), fixture.IsTrue("ManifestApplied")),
 		cma:   fixture.NewCMA([]addonv1beta1.AddOnConfig{fixture.Template("t")}), placement: -1,
-		states: addonconfig.States{fixture.Template("t"): {Hash: "new"}}, admission: Admission{Granted: true},
+		states: addonconfig.States{fixture.Template("t"): {Hash: "new"}}, admission: addonconfig.Admission{Granted: true},
 	}
 	now := fixture.Noon()
 	pass := func(rollingOut ...string) (reason string, applied bool) {
@@ -544,7 +544,7 @@ func soaking(references []addonv1beta1.ConfigReference) facts {
 	return facts{
 		addOn:  fixture.With(fixture.AddOn("c1", references...), fixture.IsTrue("ManifestApplied")),
 		cma:    fixture.NewCMA(nil, fixture.ByStrategy(strategy, fixture.Placement("p", fixture.Template("t")))),
-		states: addonconfig.States{fixture.Template("t"): {Hash: "new"}}, admission: Admission{Granted: true},
+		states: addonconfig.States{fixture.Template("t"): {Hash: "new"}}, admission: addonconfig.Admission{Granted: true},
 	}
 }
 

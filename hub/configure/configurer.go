@@ -29,7 +29,7 @@ type Configurer struct {
 	// Placements knows what placements have decided; needed where add-ons are installed by placements.
 	Placements *fleet.Placements
 	// Admission admits add-ons to a new configuration; nil admits all at once.
-	Admission func(addOn metav1.Object, target []addonv1beta1.ConfigReference) Admission
+	Admission func(addOn metav1.Object, target []addonv1beta1.ConfigReference) addonconfig.Admission
 	// Changed sends the configurations of other kinds that changed; nil sends none.
 	Changed <-chan event.TypedGenericEvent[objectwatch.Ref]
 
@@ -144,7 +144,7 @@ func (c *Configurer) Rehearse(
 ) *addonv1beta1.ManagedClusterAddOn {
 	f := facts{addOn: addOn, cma: cma, states: states}
 	f.planned = c.planned(f)
-	if f.admission = (Admission{Granted: true}); f.planned {
+	if f.admission = (addonconfig.Admission{Granted: true}); f.planned {
 		f.admission = c.Admission(addOn, f.target().Rolled())
 	}
 	decided, after := decide(f), addOn.DeepCopy()

@@ -31,6 +31,9 @@ const (
 	reasonOwn    = "OwnConfiguration"
 )
 
+// reasonFailed is the reason of the condition addon.spokelet.io/RolloutFailed.
+const reasonFailed = "FailedOrTimedOut"
+
 // maxListed is how many configurations or placements a message lists.
 const maxListed = 5
 
@@ -46,17 +49,9 @@ type facts struct {
 	states addonconfig.States
 	// planned reports whether a rollout decides when the add-on gets its target, and admission is its decision.
 	planned   bool
-	admission Admission
+	admission addonconfig.Admission
 	// storeErr is why the content of the target could not be stored.
 	storeErr error
-}
-
-// Admission is the decision of a rollout whether an add-on may have its target now.
-type Admission struct {
-	// Granted reports whether it may.
-	Granted bool
-	// Reason is why it may not; empty when that has not been decided yet.
-	Reason string
 }
 
 // configuration is the decision about the configuration of one add-on.
@@ -107,7 +102,7 @@ func decideFor(f facts, target addonconfig.Target) configuration {
 	}
 	waiting := message.List(target.Waiting, maxListed, "; ")
 	if !target.Admitted(f.addOn) && !f.admission.Granted {
-		if f.admission.Reason == "" {
+		if !f.admission.Decided() {
 			return configuration{references: current, held: "the rollout is being planned", undecided: true}
 		}
 		return configuration{

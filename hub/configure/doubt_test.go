@@ -45,10 +45,7 @@ func TestAKeptClusterTakesTheSlotOfARolloutForEver(t *testing.T) {
 		fixture.With(fixture.AddOn("c3", fixture.Has(old, "o")), fixture.IsTrue("Configured")),
 	}
 	r := &rollout.Reconciler{}
-	c := &Configurer{Admission: func(addOn metav1.Object, target []addonv1beta1.ConfigReference) Admission {
-		granted, reason := r.Admission(addOn, target)
-		return Admission{Granted: granted, Reason: reason}
-	}}
+	c := &Configurer{Admission: r.Admission}
 	for hour := range 48 {
 		now = now.Add(time.Hour)
 		r.Rehearse(rollout.World{Now: now, CMA: cma, Placements: decisions, AddOns: addOns, States: states})
@@ -91,7 +88,7 @@ func TestAnAddOnThatRunsWithoutConfigurationsKeepsThat(t *testing.T) {
 	owner := fleet.OwnerOf("c1", []*fleet.Decisions{lowDecided, highDecided}, now)
 	require.Len(t, owner.Doubts, 1)
 	decided := decide(facts{
-		addOn: addOn, cma: cma, placement: owner.Index, doubts: owner.Doubts, admission: Admission{Granted: true},
+		addOn: addOn, cma: cma, placement: owner.Index, doubts: owner.Doubts, admission: addonconfig.Admission{Granted: true},
 		states: addonconfig.States{fixture.DeploymentConfig("low"): {Hash: "l"}},
 	})
 	assert.Empty(t, decided.references, "it changes to the configuration of another placement while it is in doubt")

@@ -85,13 +85,10 @@ func TestAClusterBetweenTwoPagesKeepsItsConfigurationWhateverTheStrategy(t *test
 			r.Rehearse(rollout.World{
 				Now: now, CMA: cma, Placements: c.decisions, AddOns: []*addonv1beta1.ManagedClusterAddOn{addOn}, States: states,
 			})
-			configurer := &Configurer{Admission: func(addOn metav1.Object, target []addonv1beta1.ConfigReference) Admission {
-				granted, reason := r.Admission(addOn, target)
-				return Admission{Granted: granted, Reason: reason}
-			}}
+			configurer := &Configurer{Admission: r.Admission}
 			owner := fleet.OwnerOf("c", c.decisions, now)
 			f := facts{addOn: addOn, cma: cma, placement: owner.Index, doubts: owner.Doubts, states: states}
-			f.planned, f.admission = configurer.planned(f), Admission{Granted: true}
+			f.planned, f.admission = configurer.planned(f), addonconfig.Admission{Granted: true}
 			if f.planned {
 				f.admission = configurer.Admission(addOn, f.target().Rolled())
 			}

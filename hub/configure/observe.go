@@ -6,7 +6,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/fleet"
@@ -56,7 +55,7 @@ func (c *Configurer) observe(
 		}
 	}
 	f.planned = c.planned(f)
-	f.admission = Admission{Granted: true}
+	f.admission = addonconfig.Admission{Granted: true}
 	if f.planned {
 		f.admission = c.Admission(f.addOn, f.target().Rolled())
 	}
@@ -102,11 +101,8 @@ func (c *Configurer) confirm(ctx context.Context, cma *addonv1beta1.ClusterManag
 // planned reports whether a rollout decides about an add-on. One that no placement owns, or whose placement rolls out
 // to all clusters at once, is admitted without being planned.
 func (c *Configurer) planned(f facts) bool {
-	if c.Admission == nil || f.placement < 0 {
-		return false
-	}
-	kind := f.cma.Spec.InstallStrategy.Placements[f.placement].RolloutStrategy.Type
-	return kind != "" && kind != clusterv1alpha1.All
+	return c.Admission != nil && f.placement >= 0 &&
+		addonconfig.Planned(f.cma.Spec.InstallStrategy.Placements[f.placement].RolloutStrategy)
 }
 
 // placementsOf returns the keys of the placements that install an add-on.

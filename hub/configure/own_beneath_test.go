@@ -38,10 +38,7 @@ func (r *three) pass(breaks string) {
 	now := fixture.Noon().Add(r.after)
 	r.after += 30 * time.Second
 	r.planOf(now, []string{"a", "b", "c"}, r.a, r.b, r.c)
-	c := &Configurer{Admission: func(addOn metav1.Object, target []addonv1beta1.ConfigReference) Admission {
-		granted, reason := r.r.Admission(addOn, target)
-		return Admission{Granted: granted, Reason: reason}
-	}}
+	c := &Configurer{Admission: r.r.Admission}
 	progress := func(breaks string) func([]addonv1beta1.ConfigReference) addon.Progress {
 		return func(references []addonv1beta1.ConfigReference) addon.Progress {
 			work := fixture.Work("w", 3, references)
@@ -195,9 +192,9 @@ func TestAHashThatIsReportedLateIsNoFailureThoughAConfigurationIsReplaced(t *tes
 			r.states[d] = addonconfig.State{Hash: "d"}
 			pass(false, "a")
 			pass(false, "a", "b")
-			granted, why := r.r.Admission(b, []addonv1beta1.ConfigReference{fixture.Desires(tmpl, "new")})
-			t.Log(meta.FindStatusCondition(r.a.Status.Conditions, "Progressing"), why)
-			assert.True(t, granted, "two may move at a time, and a is on its way for two minutes, of 10")
+			admission := r.r.Admission(b, []addonv1beta1.ConfigReference{fixture.Desires(tmpl, "new")})
+			t.Log(meta.FindStatusCondition(r.a.Status.Conditions, "Progressing"), admission.Reason)
+			assert.True(t, admission.Granted, "two may move at a time, and a is on its way for two minutes, of 10")
 		})
 	}
 }

@@ -99,9 +99,9 @@ func TestAHashThatIsReportedLateIsNoFailure(t *testing.T) {
 			after += 30 * time.Second
 			r.b = b
 			r.planOf(fixture.Noon().Add(after), []string{"a", "b"}, r.a, r.b)
-			granted, why := r.r.Admission(r.b, []addonv1beta1.ConfigReference{fixture.Desires(tmpl, "new")})
-			t.Log(meta.FindStatusCondition(r.a.Status.Conditions, "Progressing"), why)
-			assert.True(t, granted, "two may move at a time, and a is on its way for 30 seconds, of 10 minutes")
+			admission := r.r.Admission(r.b, []addonv1beta1.ConfigReference{fixture.Desires(tmpl, "new")})
+			t.Log(meta.FindStatusCondition(r.a.Status.Conditions, "Progressing"), admission.Reason)
+			assert.True(t, admission.Granted, "two may move at a time, and a is on its way for 30 seconds, of 10 minutes")
 		})
 	}
 }

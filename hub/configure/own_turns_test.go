@@ -20,10 +20,7 @@ import (
 
 // each is configure where cluster a is well or not.
 func (r *race) each(now time.Time, well bool) {
-	c := &Configurer{Admission: func(addOn metav1.Object, target []addonv1beta1.ConfigReference) Admission {
-		granted, reason := r.r.Admission(addOn, target)
-		return Admission{Granted: granted, Reason: reason}
-	}}
+	c := &Configurer{Admission: r.r.Admission}
 	progress := func(well bool) func(references []addonv1beta1.ConfigReference) addon.Progress {
 		return func(references []addonv1beta1.ConfigReference) addon.Progress {
 			work := fixture.Work("w", 3, references)
@@ -98,8 +95,8 @@ func TestAnOwnConfigurationWithoutAHashBringsNoAddOnPastTheRollout(t *testing.T)
 				fixture.Placement("low", rolled)))
 			c, _, clock := configuring(t, cma, &addonv1beta1.AddOnDeploymentConfig{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "rolled", UID: "rolled"},
-			}, func(metav1.Object, []addonv1beta1.ConfigReference) Admission {
-				return Admission{Reason: "waits until 1 of 3000 clusters is done"}
+			}, func(metav1.Object, []addonv1beta1.ConfigReference) addonconfig.Admission {
+				return addonconfig.Admission{Reason: "waits until 1 of 3000 clusters is done"}
 			})
 			addOn := fixture.AddOn("c1")
 			addOn.Status = addonv1beta1.ManagedClusterAddOnStatus{}
@@ -217,7 +214,7 @@ func TestAnOwnConfigurationReplacesThoseOfItsKind(t *testing.T) {
 	unread := addonconfig.State{Unread: "the hub manager does not read it"}
 	f := facts{
 		addOn: addOn, cma: cma, states: addonconfig.States{tmpl: {Hash: "new"}, r: unread, c: unread}, planned: true,
-		admission: Admission{Reason: "waits until another cluster is done"},
+		admission: addonconfig.Admission{Reason: "waits until another cluster is done"},
 	}
 	decided := decide(f)
 	f.addOn = addOn.DeepCopy()

@@ -40,6 +40,7 @@ func record(f facts, decided configuration, after *addonv1beta1.ManagedClusterAd
 	}
 	f.noteSoak(decided, noted, contents, &status.Conditions, completed(condition), soaks, continues, now)
 	f.setProgress(continues, &status.Conditions, condition, now)
+	f.noteFailed(decided.target, &status.Conditions, now)
 	if completed(condition) {
 		for i := range status.ConfigReferences {
 			reference := &status.ConfigReferences[i]
@@ -95,6 +96,11 @@ const (
 	messageOwn = "spec.configs of the add-on names configurations; a change of them does not begin the time that the " +
 		"rollout waits for it again"
 )
+
+// messageFailed is the message of condition addon.spokelet.io/RolloutFailed. The contents that the rollout gave follow.
+const messageFailed = "the rollout counts this cluster as failed, until it has the configuration and is well, or the " +
+	"rollout gives another one: it failed, or was not ready within the progressDeadline (see Progressing and Available); " +
+	"the rollout gave "
 
 // noted returns condition addon.spokelet.io/Soaked of the add-on and the contents that it names; nil where the add-on
 // does not have those. A hub manager that does not know the condition leaves it beside another content.
@@ -180,6 +186,21 @@ func soak(status metav1.ConditionStatus, contents addonconfig.Contents) metav1.C
 	}
 	c.Message += "; the rollout gave " + contents.String()
 	return c
+}
+
+// noteFailed records whether the rollout counts the cluster as failed: what its own spec names from then on does not
+// excuse that, also for a hub manager that starts then. A plan that does not know the add-on yet changes nothing.
+func (f facts) noteFailed(target addonconfig.Target, conditions *[]metav1.Condition, now time.Time) {
+	switch {
+	case !f.admission.Decided():
+	case f.admission.Failed:
+		reconcile.SetCondition(conditions, metav1.Condition{
+			Type: names.ConditionRolloutFailed, Status: metav1.ConditionTrue, Reason: reasonFailed,
+			Message: messageFailed + target.Contents(target.References).String(),
+		}, now)
+	default:
+		meta.RemoveStatusCondition(conditions, names.ConditionRolloutFailed)
+	}
 }
 
 // messageBroke begins the message of Progressing of an add-on that was complete and broke while it settled.

@@ -200,10 +200,7 @@ func (r *race) plan(now time.Time) {
 }
 
 func (r *race) configure(now time.Time, well bool) {
-	c := &Configurer{Admission: func(addOn metav1.Object, target []addonv1beta1.ConfigReference) Admission {
-		granted, reason := r.r.Admission(addOn, target)
-		return Admission{Granted: granted, Reason: reason}
-	}}
+	c := &Configurer{Admission: r.r.Admission}
 	progress := func(references []addonv1beta1.ConfigReference) addon.Progress {
 		work := fixture.Work("w", 3, references)
 		if !well {

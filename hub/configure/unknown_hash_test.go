@@ -23,7 +23,7 @@ import (
 // configuring returns a configurer of a hub with Placement low, which selects cluster c1, and a configuration.
 func configuring(
 	t *testing.T, cma *addonv1beta1.ClusterManagementAddOn, config client.Object,
-	admission func(metav1.Object, []addonv1beta1.ConfigReference) Admission,
+	admission func(metav1.Object, []addonv1beta1.ConfigReference) addonconfig.Admission,
 ) (*Configurer, client.Client, *clocktesting.FakePassiveClock) {
 	t.Helper()
 	objects := append(placement("low", "c1").objects(), addonapi.ClusterManagementAddOnToAlpha(cma), config)
@@ -64,9 +64,9 @@ func TestAnUnknownHashDoesNotBringTheRestOfTheTargetPastTheRollout(t *testing.T)
 				}
 			}
 			admitted := 0
-			c, hub, clock := configuring(t, cma, of("old"), func(metav1.Object, []addonv1beta1.ConfigReference) Admission {
+			c, hub, clock := configuring(t, cma, of("old"), func(metav1.Object, []addonv1beta1.ConfigReference) addonconfig.Admission {
 				admitted++
-				return Admission{Granted: tc.granted, Reason: "waits until 1 of 3000 clusters is done"}
+				return addonconfig.Admission{Granted: tc.granted, Reason: "waits until 1 of 3000 clusters is done"}
 			})
 			states, err := c.Store.States(t.Context(), rolled)
 			require.NoError(t, err)

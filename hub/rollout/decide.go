@@ -53,6 +53,8 @@ type admission struct {
 	reason  string
 	// since is when it was first granted.
 	since time.Time
+	// failed reports whether the cluster failed or timed out (see way), where the strategy lets others wait for it.
+	failed bool
 }
 
 // decided is the part of a plan that the next one needs. Its maps are replaced, and never changed.
@@ -98,6 +100,9 @@ func decide(f facts) plan {
 			uncertain := given.Placements[index].Held != "" || !f.placements[index].Selects(wait.Name)
 			p.admissions[wait.Name] = f.waits(f.members[wait.Name], all[index].target(wait.Name), wait.Why, uncertain)
 		}
+		if addonconfig.Planned(given.Placements[index].Strategy) {
+			p.fail(given.Placements[index].Clusters)
+		}
 	}
 	for cluster, earlier := range f.admitted {
 		if _, planned := p.admissions[cluster]; !planned && uncertain {
@@ -131,6 +136,16 @@ func (p plan) setOut(of planner.Placement, result planner.Result, target string,
 		if w, onWay := p.ways[c.Name]; onWay && (c.State == planner.InFlight || late.Has(c.Name)) {
 			w.failed = late.Has(c.Name) && !w.excused()
 			p.ways[c.Name] = w
+		}
+	}
+}
+
+// fail says of the clusters that failed that they did.
+func (p plan) fail(clusters []planner.Cluster) {
+	for _, c := range clusters {
+		if a, decided := p.admissions[c.Name]; decided {
+			a.failed = p.ways[c.Name].failed
+			p.admissions[c.Name] = a
 		}
 	}
 }
@@ -225,12 +240,10 @@ func (a admission) isAbout(addOn types.UID, target string) bool {
 
 // survey looks at the clusters of one placement, one after the other.
 type survey struct {
-	f     facts
-	index int
-	soak  time.Duration
-	// deadline is how long a cluster may take; zero for ever.
-	deadline time.Duration
-	leaving  map[string]fleet.Group
+	f       facts
+	index   int
+	soak    time.Duration
+	leaving map[string]fleet.Group
 	// common is the target of add-ons without configs of their own, which are most, so that it is computed once.
 	common addonconfig.Target
 	// of are the targets of the placement, and ways and looked those of all placements.
@@ -249,8 +262,7 @@ func (f facts) placement(
 ) (planner.Placement, stuckAddOns) {
 	strategy, selection := f.cma.Spec.InstallStrategy.Placements[index], f.placements[index]
 	s := survey{
-		f: f, index: index, soak: addonconfig.MinSuccessTime(strategy.RolloutStrategy),
-		deadline: planner.Deadline(strategy.RolloutStrategy), of: of, ways: ways, looked: looked,
+		f: f, index: index, soak: addonconfig.MinSuccessTime(strategy.RolloutStrategy), of: of, ways: ways, looked: looked,
 		common: f.target(&addonv1beta1.ManagedClusterAddOn{}, index),
 		placement: planner.Placement{
 			Strategy: strategy.RolloutStrategy, GroupSize: groupSize(selection.Placement),
@@ -286,16 +298,11 @@ func (s *survey) look(cluster string, group fleet.Group) {
 	}
 }
 
-// way returns the way of a cluster before this plan. One that awaits what its own spec names, and was late before it
-// did, failed: after a restart nothing else says so.
+// way returns the way of a cluster before this plan. Of an add-on that this process has not planned yet, its status says
+// whether it failed.
 func (s *survey) way(m *member, target addonconfig.Target) way {
-	before, known := s.f.ways[m.cluster]
-	due := m.progressSince
-	if target.Gives(m.noted) { // It broke: what it had until then counts.
-		due = reconcile.Earliest(due, m.due(s.soak))
-	}
-	late := s.deadline > 0 && !due.IsZero() && !m.applied() && !m.awaits(s.f.now).Before(due.Add(s.deadline))
-	if !known && target.AwaitsOwn && late {
+	before := s.f.ways[m.cluster]
+	if _, planned := s.f.admitted[m.cluster]; !planned && before.target == "" && target.Gives(m.failed) {
 		return way{target: s.of.common, addOn: m.uid, failed: true}
 	}
 	return before

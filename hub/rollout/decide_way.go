@@ -10,7 +10,7 @@ import (
 )
 
 // way is what is remembered of a cluster until it has a target: its deadline would begin again with each add-on that a
-// user deletes, and later groups would wait for ever. After a restart it does.
+// user deletes, and later groups would wait for ever. After a restart it does. That it failed is in its status, too.
 type way struct {
 	// target identifies what the placement gives to all clusters without configurations of their own.
 	target string

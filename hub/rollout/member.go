@@ -30,8 +30,8 @@ type member struct {
 	// progress is the reason of Progressing, empty without the condition, and progressSince since when it is that.
 	progress      string
 	progressSince time.Time
-	// notConfigured is since when the condition Configured is False; zero when it is not.
-	notConfigured time.Time
+	// failed are the contents of the rollout with which the cluster failed, by addon.spokelet.io/RolloutFailed.
+	failed addonconfig.Contents
 	// unheard reports whether nothing is known of the health of an agent any more.
 	unheard bool
 	// unhealthySince is since when the agent is not available, by the clock of the hub manager; zero when it is, or when
@@ -76,15 +76,6 @@ func (m *member) saw(before *member, now time.Time) *member {
 	return m
 }
 
-// awaits returns since when the add-on awaits what its own spec names, which the condition Configured says; now where
-// that does not say so yet.
-func (m *member) awaits(now time.Time) time.Time {
-	if m.notConfigured.IsZero() || m.notConfigured.After(now) {
-		return now
-	}
-	return m.notConfigured
-}
-
 // newMember returns what a rollout looks at of an add-on. It shares the lists of another member that has equal ones;
 // nil for none.
 func newMember(addOn *addonv1beta1.ManagedClusterAddOn, like *member) *member {
@@ -113,8 +104,8 @@ func newMember(addOn *addonv1beta1.ManagedClusterAddOn, like *member) *member {
 			m.firstComplete = c.LastTransitionTime.Time
 		}
 	}
-	if c := find(addonv1beta1.ManagedClusterAddOnConditionConfigured); c != nil && c.Status == metav1.ConditionFalse {
-		m.notConfigured = c.LastTransitionTime.Time
+	if c := find(names.ConditionRolloutFailed); c != nil && c.Status == metav1.ConditionTrue {
+		m.failed = addonconfig.ReadContents(c.Message)
 	}
 	c := find(addonv1beta1.ManagedClusterAddOnConditionAvailable)
 	if c != nil && c.Status == metav1.ConditionFalse {

@@ -217,13 +217,10 @@ func TestAnAddOnThatIsCreatedAgainIsAskedAboutAnew(t *testing.T) {
 	assert.Equal(t, fixture.Noon(), plan(r, "first", fixture.Noon().Add(time.Hour)).since)
 	again := fixture.AddOn("c")
 	again.UID = "second"
-	granted, why := r.Admission(again, target)
-	assert.False(t, granted, "no plan knows it yet")
-	assert.Empty(t, why)
+	assert.False(t, r.Admission(again, target).Decided(), "no plan knows it yet")
 	assert.Equal(t, fixture.Noon().Add(2*time.Hour), plan(r, "second", fixture.Noon().Add(2*time.Hour)).since,
 		"its deadline does not count from the admission of the former")
-	granted, _ = r.Admission(again, target)
-	assert.True(t, granted)
+	assert.True(t, r.Admission(again, target).Granted)
 }
 
 // Shows: hub/rollout-awaited

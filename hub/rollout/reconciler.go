@@ -90,15 +90,15 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) reconcile.Outcome
 	return outcome.And(r.collect(ctx, name, f, after))
 }
 
-// Admission returns whether an add-on may have a target now and, if not, why. Both are unset when the present plan does
+// Admission returns the decision of the present plan about an add-on and a target. It is not decided when the plan does
 // not know this ManagedClusterAddOn or the target yet.
-func (r *Reconciler) Admission(addOn metav1.Object, target []addonv1beta1.ConfigReference) (bool, string) {
+func (r *Reconciler) Admission(addOn metav1.Object, target []addonv1beta1.ConfigReference) addonconfig.Admission {
 	plan, _ := r.decided.Get(addOn.GetName())
 	decision := plan.admissions[addOn.GetNamespace()]
 	if !decision.isAbout(addOn.GetUID(), Fingerprint(target)) {
-		return false, ""
+		return addonconfig.Admission{}
 	}
-	return decision.granted, decision.reason
+	return addonconfig.Admission{Granted: decision.granted, Reason: decision.reason, Failed: decision.failed}
 }
 
 // remember stores the decisions of a plan, and returns the clusters whose admission changed.

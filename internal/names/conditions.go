@@ -23,6 +23,11 @@ const ConditionWorkloadsReady = "addon.spokelet.io/WorkloadsReady"
 // own addition.
 const ConditionSoaked = "addon.spokelet.io/Soaked"
 
+// ConditionRolloutFailed is the condition that says of a ManagedClusterAddOn that the rollout counts its cluster as failed
+// or timed out. Its message ends with a digest of what the rollout gave, as that of ConditionSoaked. It is there only
+// while that is so. It is Spokelet's own addition.
+const ConditionRolloutFailed = "addon.spokelet.io/RolloutFailed"
+
 // ConditionNamespaceReady is the condition that says of a ManagedCluster that a namespace with its name belongs to
 // others, so that the cluster has no namespace. It is there only once there was something to say. It is Spokelet's own
 // addition.
@@ -75,6 +80,7 @@ func ConditionOwners() []ConditionOwner {
 		{"ManagedClusterAddOn", "TokenInfrastructureReady", "hub.token"},
 		{"ManagedClusterAddOn", "TokenRefreshed", "agent.addon"},
 		{"ManagedClusterAddOn", "addon.spokelet.io/Deleting", "hub.deploy"},
+		{"ManagedClusterAddOn", ConditionRolloutFailed, "hub.configure"},
 		{"ManagedClusterAddOn", ConditionSoaked, "hub.configure"},
 		{"ManagedClusterAddOn", ConditionWorkloadsReady, "agent.addon"},
 		{"ManagedClusterSet", "ClusterSetEmpty", "hub.clusterset"},

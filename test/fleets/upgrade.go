@@ -134,10 +134,7 @@ func newUpgrade(g *Game, s Senses) *upgrade {
 		},
 	}, fixture.Placement("p", upgraded)))
 	u.configurer = &configure.Configurer{
-		Admission: func(addOn metav1.Object, target []addonv1beta1.ConfigReference) configure.Admission {
-			granted, reason := u.planner.Admission(addOn, target)
-			return configure.Admission{Granted: granted, Reason: reason}
-		},
+		Admission: u.planner.Admission,
 	}
 	for i := range 3 + g.Random.IntN(8) {
 		at := &site{name: fmt.Sprintf("%c%02d", 'a'+g.Random.IntN(26), i), canary: i < g.Random.IntN(3), mute: g.chance(5)}

@@ -5,9 +5,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -41,10 +39,7 @@ func NewConfigurations(mgr ctrl.Manager, addOns addonapi.Client, home string) *C
 	}
 	c.Configurer = &configure.Configurer{
 		AddOns: addOns, Client: mgr.GetClient(), Store: store, Placements: placements,
-		Admission: func(addOn metav1.Object, target []addonv1beta1.ConfigReference) configure.Admission {
-			granted, reason := c.Rollout.Admission(addOn, target)
-			return configure.Admission{Granted: granted, Reason: reason}
-		},
+		Admission: c.Rollout.Admission,
 	}
 	return c
 }

@@ -20,6 +20,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/test/suite"
 )
 
@@ -124,16 +125,29 @@ func TestAnAgentDatesNoProgress(t *testing.T) {
 	const bad = "paced-evil"
 	joins(t, "held", bad)
 	paced(t, "paced", "held")
-	suite.Eventually(t, func() error {
-		err := dates(t.Context(), bad, "paced", time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC))
-		if err == nil {
-			t.Fatal("the agent dated the progress of its add-on")
-		}
-		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "may not change condition Progressing") {
-			return err
-		}
-		return nil
-	})
+	for what, conditions := range map[string]func([]metav1.Condition) []metav1.Condition{
+		"dated the progress of its add-on": func(all []metav1.Condition) []metav1.Condition {
+			meta.FindStatusCondition(all, "Progressing").LastTransitionTime = metav1.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
+			return all
+		},
+		"says that its cluster failed": func(all []metav1.Condition) []metav1.Condition {
+			return append(all, metav1.Condition{
+				Type: names.ConditionRolloutFailed, Status: metav1.ConditionTrue, Reason: "Forged", Message: "[]",
+				LastTransitionTime: metav1.Now(),
+			})
+		},
+	} {
+		suite.Eventually(t, func() error {
+			err := reports(t.Context(), bad, "paced", conditions)
+			if err == nil {
+				t.Fatal("the agent " + what)
+			}
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "may not change condition Progressing") {
+				return err
+			}
+			return nil
+		})
+	}
 }
 
 // report gives a cluster more claims than the cache of the hub manager keeps, and has its agent write a capacity as fast
@@ -251,20 +265,21 @@ func rollsOut(t *testing.T, addOn string) {
 			`"progressive":{"maxConcurrency":"100%","maxFailures":"100%"}}}]}}}`)(t.Context(), shared.admin))
 }
 
-// dates has an agent date condition Progressing of an add-on of its cluster.
-func dates(ctx context.Context, cluster, addOn string, at time.Time) error {
+// reports has an agent write conditions into the status of an add-on of its cluster, which makes progress.
+func reports(
+	ctx context.Context, cluster, addOn string, change func([]metav1.Condition) []metav1.Condition,
+) error {
 	agent := shared.clients[who("the agent of "+cluster)]
 	var own addonv1alpha1.ManagedClusterAddOn
 	if err := agent.Get(ctx, client.ObjectKey{Namespace: cluster, Name: addOn}, &own); err != nil {
 		return err
 	}
-	for i := range own.Status.Conditions {
-		if c := &own.Status.Conditions[i]; c.Type == "Progressing" && len(own.Status.ConfigReferences) > 0 {
-			c.LastTransitionTime = metav1.NewTime(at)
-			return agent.Status().Update(ctx, &own)
-		}
+	conditions := own.Status.Conditions
+	if meta.FindStatusCondition(conditions, "Progressing") == nil || len(own.Status.ConfigReferences) == 0 {
+		return fmt.Errorf("not yet: %v", conditions)
 	}
-	return fmt.Errorf("not yet: %v", own.Status.Conditions)
+	own.Status.Conditions = change(conditions)
+	return agent.Status().Update(ctx, &own)
 }
 
 // writesAddOn has an agent write the status of its add-on as fast as three writers can, until the returned function is
