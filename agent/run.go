@@ -7,7 +7,6 @@ import (
 	"os"
 	"runtime/debug"
 
-	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/utils/clock"
@@ -31,7 +30,7 @@ func Run(ctx context.Context, config Config) error {
 	if err := config.Validate(); err != nil {
 		return fmt.Errorf("the configuration cannot work:\n%w", err)
 	}
-	if os.Getenv("GOGC") == "" { //nolint:forbidigo // this is a composition root
+	if command.Environment("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
 	ctx = command.WithLogger(ctx, os.Stderr, config.Verbosity)
@@ -63,7 +62,7 @@ func newAgent(config Config) (*agent, error) {
 		return nil, fmt.Errorf("building the scheme: %w", err)
 	}
 	a := &agent{config: config, scheme: scheme, clock: clock.RealClock{}}
-	if a.objects, err = decode.New(scheme, logr.Discard(), a.clock, metrics.Registry); err != nil {
+	if a.objects, err = decode.New(scheme, a.clock, metrics.Registry); err != nil {
 		return nil, err
 	}
 	a.state.Undecodable = a.objects.Bad

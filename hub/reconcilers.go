@@ -50,7 +50,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 		return failed
 	}
 	agents := append(slices.Clone(c.Agents),
-		template.NewRegistry(mgr.GetClient(), addOns, configs.configurer, c.Namespace))
+		&template.Registry{
+			Configs: mgr.GetClient(), AddOns: addOns, Configurer: configs.configurer, Home: c.Namespace,
+		})
 	deployer := &deploy.Reconciler{
 		Client: mgr.GetClient(), Bindings: trusted, Live: mgr.GetAPIReader(), AddOns: addOns, Agents: agents,
 		Configurer: configs.configurer, Watch: configs.watch,

@@ -150,7 +150,7 @@ func (r *Reconciler) complete() error {
 	r.inventory = &inventory.Writer{
 		Client: r.Spoke.GetClient(), Live: r.Spoke.GetAPIReader(), Objects: records, HubHash: r.HubHash, AgentID: r.AgentID,
 	}
-	store, watcher := watch.NewWatcher(metas, r.MaxWatches, r.Relist, r.wake)
+	store, watcher := watch.NewWatcher(metas, watch.Bounds{Watches: r.MaxWatches, Relist: r.Relist}, r.wake)
 	r.applier = apply.Applier{Client: objects, Feedback: feedback.New(r.RawFeedback, r.MaxJSONRawLength)}
 	r.room = spoke.NewRoom()
 	r.pruner = prune.Pruner{

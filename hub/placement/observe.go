@@ -18,9 +18,17 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// observe reads the facts about one Placement, the cluster sets and the clusters aside. The placement is nil when it is
-// gone, and has only its key when it is gone and decisions stay, or when it cannot be decoded.
-func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (facts, error) {
+// observe reads the facts about one Placement, and returns what it is interested in.
+func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (f facts, in interest, err error) {
+	if f, err = r.observePlacement(ctx, key); err == nil && f.placement != nil {
+		in, err = r.observeFleet(ctx, key, &f)
+	}
+	return f, in, err
+}
+
+// observePlacement reads the facts about one Placement, the cluster sets and the clusters aside. The placement is nil when
+// it is gone, and has only its key when it is gone and decisions stay, or when it cannot be decoded.
+func (r *Reconciler) observePlacement(ctx context.Context, key types.NamespacedName) (facts, error) {
 	f := facts{now: r.Clock.Now()}
 	placement, err := reconcile.Get(ctx, r.Client, key, &clusterv1beta1.Placement{})
 	if f.undecoded = err; err != nil && !decode.IsUnknown(err) {

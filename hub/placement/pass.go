@@ -19,18 +19,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			r.leave(req)
 		}
 	}()
-	f, err := r.observe(ctx, req.NamespacedName)
-	if err != nil {
+	f, in, err := r.observe(ctx, req.NamespacedName)
+	switch {
+	case err != nil:
 		return reconcile.Retry(err).Settle(f.now)
-	}
-	if f.placement == nil {
+	case f.placement == nil:
 		r.memory.forget(req.NamespacedName)
 		r.Passes.Forget(req.NamespacedName)
 		return ctrl.Result{}, nil
-	}
-	in, err := r.observeFleet(ctx, req.NamespacedName, &f)
-	if err != nil {
-		return reconcile.Retry(err).Settle(f.now)
 	}
 	p := decide(f, in)
 	if waits = !r.turns.Enter(req, p.length()); waits {

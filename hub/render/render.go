@@ -105,7 +105,7 @@ func (s *scene) deployer(ctx context.Context) (*deploy.Reconciler, error) {
 		Clock: clock.RealClock{},
 	}
 	if s.ofTemplates {
-		s.agents = template.NewRegistry(s.hub, addOns, s.configurer, home)
+		s.agents = &template.Registry{Configs: s.hub, AddOns: addOns, Configurer: s.configurer, Home: home}
 	} else {
 		deployer.Configurer = &configure.Follower{Configurer: s.configurer, Supports: s.supports(ctx)}
 	}

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/addon"
-	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/names"
 )
@@ -113,7 +112,7 @@ func newWorld(t *testing.T) *world {
 		}},
 	}}
 	w.present = present{templates: map[string]*unstructured.Unstructured{}}
-	w.agent = &agent{registry: NewRegistry(w.present, addonapi.Client{}, w.configurer, "home"), name: "a"}
+	w.agent = &agent{registry: &Registry{Configs: w.present, Configurer: w.configurer, Home: "home"}, name: "a"}
 	return w
 }
 
@@ -268,7 +267,7 @@ func customSigner(name string) map[string]any {
 
 func TestRivalsOfACA(t *testing.T) {
 	ca := types.NamespacedName{Namespace: "ns", Name: "ca"}
-	r := NewRegistry(nil, addonapi.Client{}, nil, "")
+	r := &Registry{}
 	read := func(name, addOn string, registrations ...any) *Template {
 		u := templateObject(name, addOn, "x")
 		u.SetResourceVersion("1")
@@ -303,7 +302,7 @@ func TestARivalWhoseManifestsAreInvalidIsSeen(t *testing.T) {
 	require.NoError(t, unstructured.SetNestedField(u.Object, []any{"x"}, "spec", "agentSpec", "workload", "manifests"))
 	_, err := ReadTemplate(u)
 	require.ErrorContains(t, err, "manifest 0 is no object")
-	known := NewRegistry(nil, addonapi.Client{}, nil, "").signers(u)
+	known := (&Registry{}).signers(u)
 	require.NotNil(t, known)
 	assert.Equal(t, []string{"AddOnTemplate large (signer example.com/s)"},
 		SharedWith([]*Template{known}, types.NamespacedName{Namespace: "ns", Name: "ca"}, "a", "example.com/s", "home"))

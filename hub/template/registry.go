@@ -49,13 +49,6 @@ type Registry struct {
 
 var _ addon.Lookup = &Registry{}
 
-// NewRegistry returns a registry.
-func NewRegistry(configs client.Reader, addOns addonapi.Client, configurer addon.Configurer, home string) *Registry {
-	return &Registry{
-		Configs: configs, AddOns: addOns, Configurer: configurer, Home: home,
-	}
-}
-
 func (r *Registry) home() string { return cmp.Or(r.Home, names.NamespaceHub) }
 
 // Agent implements addon.Lookup. An add-on whose ClusterManagementAddOn was deleted still has its agent as long as a

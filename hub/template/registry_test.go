@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/spokelet/spokelet/hub/addon"
-	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/names"
 )
@@ -31,7 +30,7 @@ func TestLargeTemplatesAreCompiledOnce(t *testing.T) {
 		}}}
 		return chosen(t, u)
 	}
-	r := NewRegistry(nil, addonapi.Client{}, nil, "")
+	r := &Registry{}
 	var all []addon.ChosenConfig
 	for i := range 12 {
 		all = append(all, templateOf(fmt.Sprint("t", i), map[string]any{"text": strings.Repeat("x", 660_000)}))
@@ -79,7 +78,7 @@ func TestWhatIsKeptOfATemplateIsWeighed(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			text := []byte(`{"apiVersion":"addon.open-cluster-management.io/v1alpha1","kind":"AddOnTemplate","metadata":{"name":"t","annotations":{"` +
 				names.AnnotationHealthProbe + `":"` + c.probe + `"}},"spec":{"addonName":"a",` + c.spec + `}}`)
-			r := NewRegistry(nil, addonapi.Client{}, nil, "")
+			r := &Registry{}
 			before := heapInUse()
 			u := &unstructured.Unstructured{}
 			require.NoError(t, u.UnmarshalJSON(text))
@@ -99,7 +98,7 @@ func TestATemplateIsCompiledOnceForAllWorkers(t *testing.T) {
 	u, _ := confighash.New(confighash.Template())
 	u.SetName("t")
 	u.Object["spec"] = map[string]any{"addonName": "a", "agentSpec": map[string]any{"x": strings.Repeat("x", 1_000_000)}}
-	r := NewRegistry(nil, addonapi.Client{}, nil, "")
+	r := &Registry{}
 	config := chosen(t, u)
 	all := make([]*Compiled, 10)
 	var group errgroup.Group

@@ -37,7 +37,9 @@ func TestNothingIsKeptOfConfigurationsOfOtherKindsThatAreGone(t *testing.T) {
 		map[schema.GroupVersionResource]string{widgets: "WidgetList"})
 	s := &Store{Client: fake.NewClientBuilder().Build(), Home: "home"}
 	// As hub/configure does with the changes of the watcher.
-	watcher := objectwatch.NewFor(hub, widgetsServed{}, clock.RealClock{}, 0, func(ref objectwatch.Ref) { s.Drop(KeyOf(ref)) })
+	watcher := objectwatch.NewFor(objectwatch.Hub{
+		Objects: hub, Kinds: widgetsServed{}, Clock: clock.RealClock{},
+	}, 0, func(ref objectwatch.Ref) { s.Drop(KeyOf(ref)) })
 	s.Others = watcher
 	go func() { _ = watcher.Start(t.Context()) }()
 	for i := range 5 {

@@ -62,10 +62,14 @@ func (p Program) call() string {
 	return p.Name + " [" + strings.Join(p.Verbs, "|") + "]"
 }
 
+// Environment returns a variable of the environment; empty without one. Only composition roots read them, and by this.
+func Environment(name string) string {
+	return os.Getenv(name) //nolint:forbidigo // the one place that reads it
+}
+
 // Namespace returns the namespace that a program works in: POD_NAMESPACE, or that of its pod, or fallback.
 func Namespace(fallback string) string {
-	//nolint:forbidigo // read once, for the defaults of a composition root
-	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" {
+	if namespace := Environment("POD_NAMESPACE"); namespace != "" {
 		return namespace
 	}
 	if data, err := os.ReadFile(namespaceFile); err == nil && len(data) > 0 {
@@ -77,7 +81,7 @@ func Namespace(fallback string) string {
 // Identity returns the name of this process for its Leases. A pod that knows its name keeps it when its container is
 // restarted: the process before it is dead, so its Leases need not expire.
 func Identity() (string, error) {
-	if pod := os.Getenv("POD_NAME"); pod != "" { //nolint:forbidigo // read once, for a composition root
+	if pod := Environment("POD_NAME"); pod != "" {
 		return pod, nil
 	}
 	host, err := os.Hostname()

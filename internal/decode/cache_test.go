@@ -98,8 +98,9 @@ func start(t *testing.T, items ...string) *world {
 		w.log = append(w.log, line)
 	}, funcr.Options{})
 	var err error
-	w.objects, err = New(scheme, logger, w.clock, nil)
+	w.objects, err = New(scheme, w.clock, nil)
 	require.NoError(t, err)
+	w.objects.Logger = logger
 	w.objects.Tell(func(b Bad) {
 		w.mu.Lock()
 		defer w.mu.Unlock()

@@ -27,7 +27,7 @@ const patience = time.Minute
 type Objects struct {
 	// Scheme has the Go types of the kinds.
 	Scheme *runtime.Scheme
-	// Logger gets a line for each object that cannot be decoded, once per version.
+	// Logger gets a line for each object that cannot be decoded, once per version. It is set before the first informer.
 	Logger logr.Logger
 	// Clock is the clock of Failing.
 	Clock clock.PassiveClock
@@ -41,10 +41,8 @@ type Objects struct {
 	tell    func(Bad)
 }
 
-// New returns Objects. A nil registerer registers no metric.
-func New(scheme *runtime.Scheme, logger logr.Logger, now clock.PassiveClock, metrics prometheus.Registerer) (
-	*Objects, error,
-) {
+// New returns Objects that log nothing. A nil registerer registers no metric.
+func New(scheme *runtime.Scheme, now clock.PassiveClock, metrics prometheus.Registerer) (*Objects, error) {
 	gauge, err := reconcile.RegisterMetric(metrics, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "spokelet_undecodable_objects",
 		Help: "Objects that exist and cannot be decoded, so that they are left as they are. The log names them.",
@@ -52,7 +50,7 @@ func New(scheme *runtime.Scheme, logger logr.Logger, now clock.PassiveClock, met
 	if err != nil {
 		return nil, fmt.Errorf("registering the metric of objects that cannot be decoded: %w", err)
 	}
-	return &Objects{Scheme: scheme, Logger: logger, Clock: now, gauge: gauge, sources: map[*source]struct{}{}}, nil
+	return &Objects{Scheme: scheme, Clock: now, gauge: gauge, sources: map[*source]struct{}{}}, nil
 }
 
 // Tell makes tell be called for each object that cannot be decoded, once per version. It must not block.

@@ -56,10 +56,11 @@ func NewManager(ctx context.Context, cfg *rest.Config, p Program) (*Manager, err
 	if err != nil {
 		return nil, err
 	}
-	objects, err := decode.New(scheme, ctrl.LoggerFrom(ctx), clock.RealClock{}, metrics.Registry)
+	objects, err := decode.New(scheme, clock.RealClock{}, metrics.Registry)
 	if err != nil {
 		return nil, err
 	}
+	objects.Logger = ctrl.LoggerFrom(ctx)
 	if p.Cache.ByObject, err = inWire(p.Cache.ByObject, scheme, wire); err != nil {
 		return nil, err
 	}

@@ -82,18 +82,25 @@ func New(config *rest.Config, limit int, changed func(Ref)) (*Watcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("building the discovery client of referenced objects: %w", err)
 	}
-	return NewFor(objects, kinds, clock.RealClock{}, limit, changed), nil
+	return NewFor(Hub{Objects: objects, Kinds: kinds, Clock: clock.RealClock{}}, limit, changed), nil
+}
+
+// Hub is where a Watcher watches.
+type Hub struct {
+	// Objects reads and watches objects, and Kinds knows which there are.
+	Objects dynamic.Interface
+	Kinds   Discovery
+	// Clock is the clock of the Watcher.
+	Clock clock.WithDelayedExecution
 }
 
 // NewFor is New with the clients and the clock of the caller.
-func NewFor(
-	objects dynamic.Interface, kinds Discovery, c clock.WithDelayedExecution, limit int, changed func(Ref),
-) *Watcher {
+func NewFor(hub Hub, limit int, changed func(Ref)) *Watcher {
 	if limit == 0 {
 		limit = DefaultLimit
 	}
 	return &Watcher{
-		dynamic: objects, discovery: kinds, limit: limit, clock: c, changed: changed,
+		dynamic: hub.Objects, discovery: hub.Kinds, limit: limit, clock: hub.Clock, changed: changed,
 		look: watch.NewTrigger(), unsettled: watch.NewTrigger(), slots: make(chan struct{}, concurrent),
 		owners: map[string]wanted{}, entries: map[Ref]*entry{}, kinds: map[schema.GroupResource]*kindEntry{},
 	}

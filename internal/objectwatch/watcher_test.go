@@ -122,7 +122,7 @@ func newHub(t *testing.T, limit int) *hub {
 		h.following[f] = true
 		return true, f, nil
 	})
-	h.watcher = NewFor(h, h, h.clock, limit, func(ref Ref) {
+	h.watcher = NewFor(Hub{h, h, h.clock}, limit, func(ref Ref) {
 		h.watcher.Get(ref) // the callback may call Get
 		h.set(func(h *hub) { h.changes[ref]++ })
 	})

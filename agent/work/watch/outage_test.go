@@ -89,7 +89,7 @@ func lives(t *testing.T, server *outages, limit int, claim func(*Store), check f
 		require.NoError(t, metav1.AddMetaToScheme(scheme))
 		client := fake.NewSimpleMetadataClient(scheme)
 		server.serve(client)
-		store, w := NewWatcher(client, limit, 12*time.Hour, func(Owner) {})
+		store, w := NewWatcher(client, Bounds{limit, 12 * time.Hour}, func(Owner) {})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); w.Run(ctx) }()
@@ -151,7 +151,7 @@ func TestRightsThatAreGrantedLaterCoverAllNamespaces(t *testing.T) {
 				require.NoError(t, metav1.AddMetaToScheme(scheme))
 				client, server := fake.NewSimpleMetadataClient(scheme), &outages{denies: true}
 				server.serve(client)
-				store, w := NewWatcher(client, DefaultMaxWatches, 12*time.Hour, func(Owner) {})
+				store, w := NewWatcher(client, Bounds{DefaultMaxWatches, 12 * time.Hour}, func(Owner) {})
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan struct{})
 				go func() { defer close(done); w.Run(ctx) }()

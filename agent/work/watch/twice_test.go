@@ -26,7 +26,7 @@ func TestARestoreBehindAWideWatchIsToldOnce(t *testing.T) {
 		c.serve(client)
 		var mu sync.Mutex
 		var told []string
-		store, w := NewWatcher(client, 2, 12*time.Hour, func(Owner) {})
+		store, w := NewWatcher(client, Bounds{2, 12 * time.Hour}, func(Owner) {})
 		logger := funcr.New(func(_, line string) {
 			mu.Lock()
 			defer mu.Unlock()

@@ -38,10 +38,19 @@ type Watcher struct {
 	exceeded bool
 }
 
+// Bounds are those of a Watcher.
+type Bounds struct {
+	// Watches is the largest number of watches, and Relist the time after which one lists again.
+	Watches int
+	Relist  time.Duration
+}
+
 // NewWatcher returns a Store with its Watcher, which watches nothing until Run. wake is called for each owner of an
 // object that changed; it may not block.
-func NewWatcher(client metadata.Interface, limit int, relist time.Duration, wake func(Owner)) (*Store, *Watcher) {
-	w := &Watcher{client: client, limit: limit, relist: relist, clock: clock.RealClock{}, changed: kit.NewTrigger()}
+func NewWatcher(client metadata.Interface, b Bounds, wake func(Owner)) (*Store, *Watcher) {
+	w := &Watcher{
+		client: client, limit: b.Watches, relist: b.Relist, clock: clock.RealClock{}, changed: kit.NewTrigger(),
+	}
 	w.store = NewStore(wake, w.changed.Fire)
 	return w.store, w
 }

@@ -46,7 +46,7 @@ func runWith(
 	require.NoError(t, metav1.AddMetaToScheme(scheme))
 	r := &running{client: fake.NewSimpleMetadataClient(scheme), woken: map[Owner]int{}}
 	prepare(r.client)
-	_, r.Watcher = NewWatcher(r.client, limit, relist, func(o Owner) {
+	_, r.Watcher = NewWatcher(r.client, Bounds{limit, relist}, func(o Owner) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.woken[o]++
@@ -133,7 +133,7 @@ func TestObjectsWhoseWatchKeepsFailingAreRead(t *testing.T) {
 		return true, nil, apierrors.NewInternalError(errors.New("the conversion webhook is away"))
 	})
 	woken := make(chan Owner, 10)
-	store, watcher := NewWatcher(c, DefaultMaxWatches, DefaultRelist, func(o Owner) { woken <- o })
+	store, watcher := NewWatcher(c, Bounds{DefaultMaxWatches, DefaultRelist}, func(o Owner) { woken <- o })
 	h, now := Owner{Name: "w"}, clocktesting.NewFakeClock(epoch)
 	store.Claim(h, claims("a"), nil)
 	one := watcher.watchOf(only(cmWatch()))

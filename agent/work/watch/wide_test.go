@@ -270,7 +270,7 @@ func TestRefusalsOfAWideWatchWakeOnce(t *testing.T) {
 
 func TestAWideWatchWhoseKindIsGoneDoubtsItsObjects(t *testing.T) {
 	woken := 0
-	store, w := NewWatcher(fake.NewSimpleMetadataClient(fake.NewTestScheme()), 2, time.Hour, func(Owner) { woken++ })
+	store, w := NewWatcher(fake.NewSimpleMetadataClient(fake.NewTestScheme()), Bounds{2, time.Hour}, func(Owner) { woken++ })
 	h := Owner{Name: "w"}
 	store.Claim(h, spread(4), nil)
 	w.wanted(t.Context(), func(scope) bool { return false })
@@ -302,7 +302,7 @@ func TestAWideWatchNoticesAStoreThatWasPutBack(t *testing.T) {
 			client := fake.NewSimpleMetadataClient(fake.NewTestScheme())
 			c.serve(client)
 			c.version = tc.version
-			store, w := NewWatcher(client, 2, time.Hour, func(Owner) {})
+			store, w := NewWatcher(client, Bounds{2, time.Hour}, func(Owner) {})
 			h := Owner{Name: "w"}
 			store.Claim(h, spread(4), nil)
 			w.wanted(t.Context(), func(scope) bool { return false })
