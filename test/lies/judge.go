@@ -86,6 +86,8 @@ type judge struct {
 	misled map[string]bool
 	// seen and approved are the requests that were judged when they came and when they were approved.
 	seen, approved map[types.UID]bool
+	// spare are the requests of agents that had a reason to ask for one at any time, and which they may give up.
+	spare map[types.UID]bool
 }
 
 func newJudge() *judge {
@@ -105,6 +107,7 @@ func (j *judge) forget() {
 	j.left = map[pair]string{}
 	if j.issued == nil {
 		j.issued, j.seen, j.approved = map[pair]life{}, map[types.UID]bool{}, map[types.UID]bool{}
+		j.spare = map[types.UID]bool{}
 	}
 	maps.DeleteFunc(j.issued, func(p pair, _ life) bool { return p.addOn != "" })
 	// Those of the clusters themselves go on, unless an agent asked for one that it did not need in the end: how long the
@@ -334,7 +337,8 @@ func (j *judge) request(kind watch.EventType, o *certificatesv1.CertificateSigni
 		has := j.issued[p]
 		asked := o.CreationTimestamp.Time
 		early := has.from.Add(time.Duration(earliest * float64(has.until.Sub(has.from))))
-		excused := j.excused[p] || j.misled[cluster] || has.from.IsZero()
+		j.spare[o.UID] = j.excused[p] || j.misled[cluster]
+		excused := j.spare[o.UID] || has.from.IsZero()
 		if _, agent := csr.ParseClusterUser(o.Spec.Username); agent && asked.Before(early) && !excused {
 			j.tell(about, "early: %s asks for a certificate (%s), and the last one is valid from %s until %s", o.Spec.Username,
 				o.Name, has.from.Format(time.TimeOnly), has.until.Format(time.TimeOnly))
@@ -352,6 +356,9 @@ func (j *judge) request(kind watch.EventType, o *certificatesv1.CertificateSigni
 	}
 	if chain, err := cert.ParseCertsPEM(o.Status.Certificate); err == nil && chain[0].NotAfter.After(j.issued[p].until) {
 		j.issued[p] = life{approvedAt(o), chain[0].NotAfter}
+		if j.spare[o.UID] {
+			j.issued[p] = life{until: chain[0].NotAfter} // it may come after the play, and the agent keeps the one that it has
+		}
 	}
 }
 
