@@ -31,9 +31,6 @@ const (
 	reasonOwn    = "OwnConfiguration"
 )
 
-// reasonFailed is the reason of the condition addon.spokelet.io/RolloutFailed.
-const reasonFailed = "FailedOrTimedOut"
-
 // maxListed is how many configurations or placements a message lists.
 const maxListed = 5
 

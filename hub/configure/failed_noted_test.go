@@ -63,23 +63,44 @@ func TestWhoAwaitedItsOwnConfigurationHasNotFailedAfterARestart(t *testing.T) {
 	}
 }
 
+// A cluster takes turns between well and broken, beyond its deadline. The condition is about the last turn, so that it
+// counts for a hub manager that starts then.
+//
+// Shows: hub/rollout-failed-noted
+func TestTheConditionFollowsTheTurnsOfACluster(t *testing.T) {
+	tmpl := fixture.Template("t")
+	r := newThree(tmpl)
+	r.stops(t, tmpl, 80, func(n int) {
+		if n < 3 {
+			r.pass("")
+		} else {
+			r.pass("bad")
+		}
+	})
+	require.True(t, isFailed(r.a))
+	r.pass("")
+	r.pass("")
+	turned := meta.FindStatusCondition(r.a.Status.Conditions, "Progressing")
+	require.Equal(t, "Completed", turned.Reason)
+	condition := meta.FindStatusCondition(r.a.Status.Conditions, names.ConditionRolloutFailed)
+	require.NotNil(t, condition, "it soaks beyond the deadline")
+	assert.False(t, condition.LastTransitionTime.Before(&turned.LastTransitionTime), "%s and %s", condition, turned)
+}
+
 // The status of an add-on says that its cluster failed, while it did, and about the content with which it did.
 //
 // Shows: hub/rollout-failed-noted
 func TestTheStatusSaysThatTheRolloutCountsAClusterAsFailed(t *testing.T) {
 	tmpl := fixture.Template("t")
 	r := newThree(tmpl)
-	failed := func(addOn *addonv1beta1.ManagedClusterAddOn) bool {
-		return meta.IsStatusConditionTrue(addOn.Status.Conditions, names.ConditionRolloutFailed)
-	}
 	passes := func(breaks string, number int) {
 		for range number {
 			r.pass(breaks)
 		}
 	}
 	r.breaks(t, tmpl)
-	require.True(t, failed(r.a))
-	assert.False(t, failed(r.b) || failed(r.c))
+	require.True(t, isFailed(r.a))
+	assert.False(t, isFailed(r.b) || isFailed(r.c))
 	condition := *meta.FindStatusCondition(r.a.Status.Conditions, names.ConditionRolloutFailed)
 	assert.Contains(t, condition.Message, "progressDeadline")
 
@@ -91,13 +112,13 @@ func TestTheStatusSaysThatTheRolloutCountsAClusterAsFailed(t *testing.T) {
 	r.states[tmpl] = addonconfig.State{Hash: "worse"}
 	passes("worse", 4)
 	require.Equal(t, "worse", r.hash(r.a, tmpl))
-	assert.False(t, failed(r.a), "another content begins again")
+	assert.False(t, isFailed(r.a), "another content begins again")
 	passes("worse", 40)
-	require.True(t, failed(r.a))
+	require.True(t, isFailed(r.a))
 	assert.NotEqual(t, condition.Message, meta.FindStatusCondition(r.a.Status.Conditions, names.ConditionRolloutFailed).Message)
 
 	passes("", 2)
-	assert.False(t, failed(r.a), "it is well")
+	assert.False(t, isFailed(r.a), "it is well")
 	passes("", 60)
 	assert.Equal(t, "worse", r.hash(r.c, tmpl))
 }

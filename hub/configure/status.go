@@ -40,7 +40,7 @@ func record(f facts, decided configuration, after *addonv1beta1.ManagedClusterAd
 	}
 	f.noteSoak(decided, noted, contents, &status.Conditions, completed(condition), soaks, continues, now)
 	f.setProgress(continues, &status.Conditions, condition, now)
-	f.noteFailed(decided.target, &status.Conditions, now)
+	f.noteWay(decided.target, &status.Conditions, now)
 	if completed(condition) {
 		for i := range status.ConfigReferences {
 			reference := &status.ConfigReferences[i]
@@ -96,11 +96,6 @@ const (
 	messageOwn = "spec.configs of the add-on names configurations; a change of them does not begin the time that the " +
 		"rollout waits for it again"
 )
-
-// messageFailed is the message of condition addon.spokelet.io/RolloutFailed. The contents that the rollout gave follow.
-const messageFailed = "the rollout counts this cluster as failed, until it has the configuration and is well, or the " +
-	"rollout gives another one: it failed, or was not ready within the progressDeadline (see Progressing and Available); " +
-	"the rollout gave "
 
 // noted returns condition addon.spokelet.io/Soaked of the add-on and the contents that it names; nil where the add-on
 // does not have those. A hub manager that does not know the condition leaves it beside another content.
@@ -188,19 +183,43 @@ func soak(status metav1.ConditionStatus, contents addonconfig.Contents) metav1.C
 	return c
 }
 
-// noteFailed records whether the rollout counts the cluster as failed: what its own spec names from then on does not
-// excuse that, also for a hub manager that starts then. A plan that does not know the add-on yet changes nothing.
-func (f facts) noteFailed(target addonconfig.Target, conditions *[]metav1.Condition, now time.Time) {
+// noteWay records what the rollout knows of the way of the cluster, for a hub manager that starts then. It is about the
+// progress that the plan saw: of another one the next plan knows. Where no plan decides, it stays until the add-on is
+// well.
+func (f facts) noteWay(target addonconfig.Target, conditions *[]metav1.Condition, now time.Time) {
+	was := meta.FindStatusCondition(f.addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
+	is := meta.FindStatusCondition(*conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
+	way, unwell := f.admission.Way, meta.IsStatusConditionFalse(*conditions, addonv1beta1.ManagedClusterAddOnConditionAvailable)
 	switch {
-	case !f.admission.Decided():
-	case f.admission.Failed:
-		reconcile.SetCondition(conditions, metav1.Condition{
-			Type: names.ConditionRolloutFailed, Status: metav1.ConditionTrue, Reason: reasonFailed,
-			Message: messageFailed + target.Contents(target.References).String(),
-		}, now)
-	default:
+	case was == nil || !was.LastTransitionTime.Equal(&is.LastTransitionTime),
+		!f.planned && completed(*is) && !unwell, f.planned && f.admission.Decided() && way.Stage == "":
 		meta.RemoveStatusCondition(conditions, names.ConditionRolloutFailed)
+	case f.planned && way.Stage != "" && way.Progress.Equal(was.LastTransitionTime.Time):
+		c := onWay(way.Stage)
+		c.Message += "; the rollout gave " + target.Contents(target.References).String()
+		reconcile.SetCondition(conditions, c, now)
+		if way.Stage == addonconfig.StageAgain {
+			meta.FindStatusCondition(*conditions, c.Type).LastTransitionTime = metav1.NewTime(way.Since)
+		}
 	}
+}
+
+// onWay returns condition addon.spokelet.io/RolloutFailed without the contents of the rollout.
+func onWay(stage addonconfig.Stage) metav1.Condition {
+	c := metav1.Condition{Type: names.ConditionRolloutFailed, Status: metav1.ConditionFalse, Reason: string(stage)}
+	if stage.Counts() {
+		c.Status = metav1.ConditionTrue
+	}
+	c.Message = map[addonconfig.Stage]string{
+		addonconfig.StageFailed: "the rollout counts this cluster as failed, until it has the configuration and is well, or " +
+			"the rollout gives another one (see Progressing and Available)",
+		addonconfig.StageTimedOut: "the rollout counts this cluster as timed out, until it has the configuration and is " +
+			"well, or the rollout gives another one: it was not ready within the progressDeadline (see Progressing)",
+		addonconfig.StageAwaits: "what spec.configs of the add-on names is not known, so that no progressDeadline counts",
+		addonconfig.StageAgain: "what spec.configs of the add-on names has become known, so that the progressDeadline " +
+			"began again",
+	}[stage]
+	return c
 }
 
 // messageBroke begins the message of Progressing of an add-on that was complete and broke while it settled.

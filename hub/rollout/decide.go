@@ -53,8 +53,8 @@ type admission struct {
 	reason  string
 	// since is when it was first granted.
 	since time.Time
-	// failed reports whether the cluster failed or timed out (see way), where the strategy lets others wait for it.
-	failed bool
+	// way is how the cluster gets there, where the strategy lets others wait for it.
+	way addonconfig.Way
 }
 
 // decided is the part of a plan that the next one needs. Its maps are replaced, and never changed.
@@ -101,7 +101,7 @@ func decide(f facts) plan {
 			p.admissions[wait.Name] = f.waits(f.members[wait.Name], all[index].target(wait.Name), wait.Why, uncertain)
 		}
 		if addonconfig.Planned(given.Placements[index].Strategy) {
-			p.fail(given.Placements[index].Clusters)
+			p.tell(given.Placements[index], result, f)
 		}
 	}
 	for cluster, earlier := range f.admitted {
@@ -140,14 +140,42 @@ func (p plan) setOut(of planner.Placement, result planner.Result, target string,
 	}
 }
 
-// fail says of the clusters that failed that they did.
-func (p plan) fail(clusters []planner.Cluster) {
-	for _, c := range clusters {
-		if a, decided := p.admissions[c.Name]; decided {
-			a.failed = p.ways[c.Name].failed
-			p.admissions[c.Name] = a
+// tell says of the clusters how they get there.
+func (p plan) tell(of planner.Placement, result planner.Result, f facts) {
+	late := sets.New(result.TimedOut...)
+	for _, c := range of.Clusters {
+		a, decided := p.admissions[c.Name]
+		if !decided {
+			continue
 		}
+		w := p.ways[c.Name]
+		switch {
+		case c.State == planner.Failed && (w.broke || !w.failed):
+			a.way = addonconfig.Way{Stage: addonconfig.StageFailed}
+		case late.Has(c.Name), w.failed:
+			a.way = addonconfig.Way{Stage: addonconfig.StageTimedOut}
+		case w.excused() && !c.AwaitsOwn.IsZero():
+			a.way = addonconfig.Way{Stage: addonconfig.StageAwaits}
+		case !w.paused.IsZero() && w.knew: // What counts moves with each plan, until it goes on.
+			a.way = f.before(c.Name)
+		case w.knew:
+			a.way = addonconfig.Way{Stage: addonconfig.StageAgain, Since: w.since.UTC().Truncate(time.Second)}
+		default:
+			a.way = addonconfig.Way{}
+		}
+		if a.way.Stage != "" {
+			a.way.Progress = f.members[c.Name].progressAt
+		}
+		p.admissions[c.Name] = a
 	}
+}
+
+// before returns what was told of a cluster before this plan, by the status where this process has not planned it yet.
+func (f facts) before(cluster string) addonconfig.Way {
+	if earlier, planned := f.admitted[cluster]; planned {
+		return earlier.way
+	}
+	return f.members[cluster].way
 }
 
 // hold holds the placements of which it is uncertain which clusters they own, because their own decisions or, for a
@@ -240,10 +268,12 @@ func (a admission) isAbout(addOn types.UID, target string) bool {
 
 // survey looks at the clusters of one placement, one after the other.
 type survey struct {
-	f       facts
-	index   int
-	soak    time.Duration
-	leaving map[string]fleet.Group
+	f     facts
+	index int
+	soak  time.Duration
+	// deadline is how long a cluster may take; zero for ever.
+	deadline time.Duration
+	leaving  map[string]fleet.Group
 	// common is the target of add-ons without configs of their own, which are most, so that it is computed once.
 	common addonconfig.Target
 	// of are the targets of the placement, and ways and looked those of all placements.
@@ -262,7 +292,8 @@ func (f facts) placement(
 ) (planner.Placement, stuckAddOns) {
 	strategy, selection := f.cma.Spec.InstallStrategy.Placements[index], f.placements[index]
 	s := survey{
-		f: f, index: index, soak: addonconfig.MinSuccessTime(strategy.RolloutStrategy), of: of, ways: ways, looked: looked,
+		f: f, index: index, soak: addonconfig.MinSuccessTime(strategy.RolloutStrategy),
+		deadline: planner.Deadline(strategy.RolloutStrategy), of: of, ways: ways, looked: looked,
 		common: f.target(&addonv1beta1.ManagedClusterAddOn{}, index),
 		placement: planner.Placement{
 			Strategy: strategy.RolloutStrategy, GroupSize: groupSize(selection.Placement),
@@ -299,13 +330,43 @@ func (s *survey) look(cluster string, group fleet.Group) {
 }
 
 // way returns the way of a cluster before this plan. Of an add-on that this process has not planned yet, its status says
-// whether it failed.
+// that. One that awaits what its own spec names, and was late before it did, failed where the status says nothing: it is
+// of an earlier version, or of a hub manager that died before it wrote that.
 func (s *survey) way(m *member, target addonconfig.Target) way {
 	before := s.f.ways[m.cluster]
-	if _, planned := s.f.admitted[m.cluster]; !planned && before.target == "" && target.Gives(m.failed) {
-		return way{target: s.of.common, addOn: m.uid, failed: true}
+	if _, planned := s.f.admitted[m.cluster]; planned || before.target != "" {
+		return before
 	}
-	return before
+	w := way{target: s.of.common, addOn: m.uid}
+	stage := m.way.Stage
+	if stage != "" && !target.Gives(m.wayOf) {
+		stage = ""
+	}
+	switch stage {
+	case addonconfig.StageFailed:
+		w.failed, w.broke = true, true
+	case addonconfig.StageTimedOut:
+		w.failed = true
+	case addonconfig.StageAwaits:
+		w.since, w.awaits = m.progressSince, m.way.Since
+	case addonconfig.StageAgain:
+		w.since, w.awaits, w.knew = m.way.Since, m.way.Since, true
+	default:
+		if w.failed = target.AwaitsOwn && s.isLate(m, target); !w.failed {
+			return before
+		}
+	}
+	return w
+}
+
+// isLate reports whether an add-on was late before it began to await what its own spec names.
+func (s *survey) isLate(m *member, target addonconfig.Target) bool {
+	due := m.progressSince
+	if target.Gives(m.noted) { // It broke: what it had until then counts.
+		due = reconcile.Earliest(due, m.due(s.soak))
+	}
+	has := target.Gives(target.Contents(m.references))
+	return has && s.deadline > 0 && !due.IsZero() && !m.applied() && !m.awaits(s.f.now).Before(due.Add(s.deadline))
 }
 
 // judge fills in what the add-on of a cluster says about it, and returns its way before this plan.
@@ -376,6 +437,9 @@ func (f facts) state(
 	// Where only configurations of its own spec differ, what counts is how it does with those of the rollout.
 	noted := target.Gives(m.noted)
 	state, since = m.reached(soak, noted)
+	if state == planner.Succeeded && failed && !since.IsZero() && !m.well() {
+		state = planner.Failed // It has what it failed with, and is not well.
+	}
 	if state == planner.InFlight && target.AwaitsOwn && len(target.Missing) > 0 && !failed {
 		return planner.Pending, time.Time{}, time.Time{} // Its own spec holds it, and the rollout does not wait for that.
 	}

@@ -28,6 +28,8 @@ type way struct {
 	// failed reports whether it failed or timed out in the last plan: nothing that it awaits since then excuses that. See
 	// excused.
 	failed bool
+	// broke is set where it failed, and did not time out: then it has failed until it is complete.
+	broke bool
 	// paused is since when it waits to be admitted, so that no time counts.
 	paused time.Time
 }
@@ -70,10 +72,11 @@ func (w way) follow(c *planner.Cluster, soak time.Duration, now time.Time) (next
 	switch c.State {
 	case planner.Pending:
 		switch {
-		case c.AwaitsOwn.IsZero():
-		case w.failed:
-			c.State, c.Since, c.AwaitsOwn = planner.Failed, w.since, time.Time{} // What it awaits excuses it no more.
+		case w.failed && (w.again || !c.AwaitsOwn.IsZero()):
+			// Neither what it awaits nor another add-on excuses it.
+			c.State, c.Since, c.AwaitsOwn = planner.Failed, w.since, time.Time{}
 			return w, true
+		case c.AwaitsOwn.IsZero():
 		case w.awaits.IsZero() && !w.since.IsZero():
 			w.awaits = now // It was on its way, and has a whole deadline when it goes on.
 		}
@@ -95,6 +98,7 @@ func (w way) follow(c *planner.Cluster, soak time.Duration, now time.Time) (next
 	}
 	if c.State != planner.InFlight && c.State != planner.Awaited { // The plan says of these who is late.
 		w.failed = c.State == planner.Failed && !w.excused()
+		w.broke = w.failed
 	}
 	switch {
 	case w.knew && w.due.IsZero():
@@ -118,12 +122,10 @@ func (w way) excused() bool { return !w.awaits.IsZero() && !w.knew }
 func (w way) fly(c *planner.Cluster, late bool, now time.Time) way {
 	awaits := !c.AwaitsOwn.IsZero()
 	switch {
-	case awaits && w.failed:
+	case w.broke, awaits && w.failed:
 		c.State = planner.Failed
 	case awaits && w.awaits.IsZero():
-		if w.awaits = now; w.since.IsZero() {
-			w.awaits = c.Since // The hub manager started meanwhile.
-		}
+		w.awaits = now
 	case !awaits && w.excused():
 		w.since, w.knew = now, true
 	}

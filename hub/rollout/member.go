@@ -30,8 +30,13 @@ type member struct {
 	// progress is the reason of Progressing, empty without the condition, and progressSince since when it is that.
 	progress      string
 	progressSince time.Time
-	// failed are the contents of the rollout with which the cluster failed, by addon.spokelet.io/RolloutFailed.
-	failed addonconfig.Contents
+	// progressAt is the same as the condition says it, also where that is to come.
+	progressAt time.Time
+	// notConfigured is since when the condition Configured is False; zero when it is not.
+	notConfigured time.Time
+	// way is what addon.spokelet.io/RolloutFailed says, about the contents wayOf of the rollout.
+	way   addonconfig.Way
+	wayOf addonconfig.Contents
 	// unheard reports whether nothing is known of the health of an agent any more.
 	unheard bool
 	// unhealthySince is since when the agent is not available, by the clock of the hub manager; zero when it is, or when
@@ -58,8 +63,6 @@ type member struct {
 // So is since when it makes progress.
 func (m *member) saw(before *member, now time.Time) *member {
 	switch {
-	case m.unheard && before != nil && before.uid == m.uid:
-		m.unhealthySince = before.unhealthySince
 	case m.unhealthySince.IsZero():
 	case before != nil && before.uid == m.uid && !before.unhealthySince.IsZero():
 		m.unhealthySince = before.unhealthySince
@@ -75,6 +78,18 @@ func (m *member) saw(before *member, now time.Time) *member {
 	}
 	return m
 }
+
+// awaits returns since when the add-on awaits what its own spec names, which the condition Configured says; now where
+// that does not say so yet.
+func (m *member) awaits(now time.Time) time.Time {
+	if m.notConfigured.IsZero() || m.notConfigured.After(now) {
+		return now
+	}
+	return m.notConfigured
+}
+
+// well reports whether the agent is known to be available, or says nothing about that.
+func (m *member) well() bool { return !m.unheard && m.unhealthySince.IsZero() }
 
 // newMember returns what a rollout looks at of an add-on. It shares the lists of another member that has equal ones;
 // nil for none.
@@ -96,7 +111,7 @@ func newMember(addOn *addonv1beta1.ManagedClusterAddOn, like *member) *member {
 	find := func(kind string) *metav1.Condition { return meta.FindStatusCondition(status.Conditions, kind) }
 	m.registered = find(addonv1beta1.ManagedClusterAddOnRegistrationApplied) != nil
 	if c := find(addonv1beta1.ManagedClusterAddOnConditionProgressing); c != nil {
-		m.progress, m.progressSince = c.Reason, c.LastTransitionTime.Time
+		m.progress, m.progressSince, m.progressAt = c.Reason, c.LastTransitionTime.Time, c.LastTransitionTime.Time
 	}
 	if c := find(names.ConditionSoaked); c != nil {
 		m.noted, m.soaked = addonconfig.ReadContents(c.Message), c.Status == metav1.ConditionTrue
@@ -104,8 +119,12 @@ func newMember(addOn *addonv1beta1.ManagedClusterAddOn, like *member) *member {
 			m.firstComplete = c.LastTransitionTime.Time
 		}
 	}
-	if c := find(names.ConditionRolloutFailed); c != nil && c.Status == metav1.ConditionTrue {
-		m.failed = addonconfig.ReadContents(c.Message)
+	if c := find(names.ConditionRolloutFailed); c != nil && !c.LastTransitionTime.Time.Before(m.progressAt) {
+		m.way = addonconfig.Way{Stage: addonconfig.Stage(c.Reason), Since: c.LastTransitionTime.Time}
+		m.wayOf = addonconfig.ReadContents(c.Message)
+	}
+	if c := find(addonv1beta1.ManagedClusterAddOnConditionConfigured); c != nil && c.Status == metav1.ConditionFalse {
+		m.notConfigured = c.LastTransitionTime.Time
 	}
 	c := find(addonv1beta1.ManagedClusterAddOnConditionAvailable)
 	if c != nil && c.Status == metav1.ConditionFalse {

@@ -98,7 +98,7 @@ func (r *Reconciler) Admission(addOn metav1.Object, target []addonv1beta1.Config
 	if !decision.isAbout(addOn.GetUID(), Fingerprint(target)) {
 		return addonconfig.Admission{}
 	}
-	return addonconfig.Admission{Granted: decision.granted, Reason: decision.reason, Failed: decision.failed}
+	return addonconfig.Admission{Granted: decision.granted, Reason: decision.reason, Way: decision.way}
 }
 
 // remember stores the decisions of a plan, and returns the clusters whose admission changed.

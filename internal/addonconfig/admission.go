@@ -1,18 +1,50 @@
 package addonconfig
 
-import clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+import (
+	"time"
+
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+)
 
 // Admission is the decision of a rollout about an add-on and a target. Without any, it is not decided yet.
 type Admission struct {
 	// Granted reports whether the add-on may have the target now, and Reason is why not.
 	Granted bool
 	Reason  string
-	// Failed reports whether the rollout counts the cluster as failed, or timed out, on its way there.
-	Failed bool
+	// Way is how the cluster gets there.
+	Way Way
 }
 
 // Decided reports whether the rollout has decided.
 func (a Admission) Decided() bool { return a.Granted || a.Reason != "" }
+
+// Way is what a hub manager that starts has to know of how a cluster gets to what the rollout gives, because no other
+// condition says so. Condition addon.spokelet.io/RolloutFailed says it.
+type Way struct {
+	// Stage is empty for most, of which the other conditions say all.
+	Stage Stage
+	// Since is since when the deadline counts, in whole seconds; only with StageAgain.
+	Since time.Time
+	// Progress is the transition time of condition Progressing that the rollout saw; zero without a Stage.
+	Progress time.Time
+}
+
+// Stage is where on its way a cluster is; it is the reason of the condition.
+type Stage string
+
+const (
+	// StageFailed is a cluster that failed.
+	StageFailed Stage = "Failed"
+	// StageTimedOut is one that was not ready within the progressDeadline.
+	StageTimedOut Stage = "TimedOut"
+	// StageAwaits is one that awaits what its own spec names, since before it could fail.
+	StageAwaits Stage = "AwaitsOwnConfiguration"
+	// StageAgain is one that awaited that, and has a whole progressDeadline since it became known.
+	StageAgain Stage = "DeadlineBeganAgain"
+)
+
+// Counts reports whether the rollout counts the cluster as a failure.
+func (s Stage) Counts() bool { return s == StageFailed || s == StageTimedOut }
 
 // Planned reports whether a strategy makes a rollout decide which cluster is next. Of all others, every cluster has its
 // target at once, whatever fails.
