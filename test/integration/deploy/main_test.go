@@ -73,7 +73,9 @@ func runReconcilers(ctx context.Context, config *rest.Config, bindings client.Cl
 		AddOns: cached, Clock: deployClock, Workers: 2,
 		Configurer: configurations.Configurer, Watch: configurations.Watch,
 		Version: version,
-		Agents:  template.NewRegistry(mgr.GetClient(), cached, configurations.Configurer, names.NamespaceHub),
+		Agents: &template.Registry{
+			Configs: mgr.GetClient(), AddOns: cached, Configurer: configurations.Configurer, Home: names.NamespaceHub,
+		},
 	}
 	indexer := mgr.GetFieldIndexer()
 	if err := errors.Join(

@@ -116,11 +116,21 @@ func TestARolloutStopsAtAFailureAndGoesOnWhenItIsWell(t *testing.T) {
 		assert.Contains(c, condition.Message, "1 timeout")
 		assert.Contains(c, condition.Message, clusters[0], "the failed cluster is named")
 	})
+	w.eventuallySays(clusters[0], metav1.Condition{
+		Type: names.ConditionRolloutFailed, Status: metav1.ConditionTrue, Reason: "TimedOut", Message: "progressDeadline",
+	})
+	version := w.addOn(clusters[0]).ResourceVersion
 	w.desires(clusters[1], old)
 	w.desires(clusters[2], old)
+	w.edit("two") // Nothing changes, so that nothing is written.
+	w.eventuallyHolds(clusters[1], old, "maxFailures is 0")
+	assert.Equal(w, version, w.addOn(clusters[0]).ResourceVersion, "the status of the failed one rests")
 
 	w.deploys(clusters[0])
 	w.eventuallyDesires(clusters[1], w.usesTemplate("t"))
+	w.eventually(clusters[0], func(c assert.TestingT, addOn *addonv1beta1.ManagedClusterAddOn) {
+		assert.Nil(c, meta.FindStatusCondition(addOn.Status.Conditions, names.ConditionRolloutFailed))
+	})
 	w.deploys(clusters[1])
 	w.eventuallyDesires(clusters[2], w.usesTemplate("t"))
 	w.deploys(clusters[2])
