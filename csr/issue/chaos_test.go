@@ -53,7 +53,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	}
 	c.bad = interceptor.NewClient(c.api, interceptor.Funcs{
 		Create: func(ctx context.Context, to client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			sent := o.DeepCopyObject().(client.Object)
+			sent := copyOf(o)
 			return write(func() error {
 				err := to.Create(ctx, sent, opts...)
 				if err == nil {
@@ -63,7 +63,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 			})
 		},
 		Update: func(ctx context.Context, to client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-			sent := o.DeepCopyObject().(client.Object)
+			sent := copyOf(o)
 			return write(func() error {
 				err := to.Update(ctx, sent, opts...)
 				if err == nil {
@@ -73,7 +73,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 			})
 		},
 		Delete: func(ctx context.Context, to client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			return write(func() error { return to.Delete(ctx, o.DeepCopyObject().(client.Object), opts...) })
+			return write(func() error { return to.Delete(ctx, copyOf(o), opts...) })
 		},
 		Get: func(ctx context.Context, to client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption,
 		) error {
@@ -134,7 +134,7 @@ func (c *chaos) act() {
 func TestNoLieOfAnAPIServerLeadsToASecondRequest(t *testing.T) {
 	const life, steps = 3 * time.Minute, 300
 	rotations := 0
-	for seed := range uint64(8) {
+	for seed := range uint64(4) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			c := newChaos(t, seed)
 			c.now = noon.Add(time.Hour)
@@ -180,5 +180,14 @@ func TestNoLieOfAnAPIServerLeadsToASecondRequest(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("%d requests", rotations)
+	require.Greater(t, rotations, 15, "certificates rotate")
+}
+
+// copyOf returns a copy of an object.
+func copyOf(o client.Object) client.Object {
+	c, isObject := o.DeepCopyObject().(client.Object)
+	if !isObject {
+		panic("a copy of an object is none")
+	}
+	return c
 }

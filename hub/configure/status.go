@@ -40,7 +40,7 @@ func record(f facts, decided configuration, after *addonv1beta1.ManagedClusterAd
 	}
 	f.noteSoak(decided, noted, contents, &status.Conditions, completed(condition), soaks, continues, now)
 	f.setProgress(continues, &status.Conditions, condition, now)
-	f.noteWay(decided.target, &status.Conditions, now)
+	f.noteWay(decided.target, continues, &status.Conditions, now)
 	if completed(condition) {
 		for i := range status.ConfigReferences {
 			reference := &status.ConfigReferences[i]
@@ -184,24 +184,41 @@ func soak(status metav1.ConditionStatus, contents addonconfig.Contents) metav1.C
 }
 
 // noteWay records what the rollout knows of the way of the cluster, for a hub manager that starts then. It is about the
-// progress that the plan saw: of another one the next plan knows. Where no plan decides, it stays until the add-on is
-// well.
-func (f facts) noteWay(target addonconfig.Target, conditions *[]metav1.Condition, now time.Time) {
+// progress that the plan saw, and about the next one only where the cluster is not well. Where no plan decides, it stays
+// until the add-on is well. continues is what the method continues returns.
+func (f facts) noteWay(
+	target addonconfig.Target, continues bool, conditions *[]metav1.Condition, now time.Time,
+) {
 	was := meta.FindStatusCondition(f.addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
 	is := meta.FindStatusCondition(*conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
-	way, unwell := f.admission.Way, meta.IsStatusConditionFalse(*conditions, addonv1beta1.ManagedClusterAddOnConditionAvailable)
+	way := f.admission.Way
+	if noted := meta.FindStatusCondition(*conditions, names.ConditionRolloutFailed); !f.planned && noted != nil {
+		way.Stage = addonconfig.Stage(noted.Reason)
+	}
+	moved := was == nil || !was.LastTransitionTime.Equal(&is.LastTransitionTime)
+	stays := continues && way.Stage.Counts() && !(completed(*is) && well(*conditions, way.Stage))
 	switch {
-	case was == nil || !was.LastTransitionTime.Equal(&is.LastTransitionTime),
-		!f.planned && completed(*is) && !unwell, f.planned && f.admission.Decided() && way.Stage == "":
+	case !f.planned && !stays, f.planned && f.admission.Decided() && (way.Stage == "" || moved && !stays):
 		meta.RemoveStatusCondition(conditions, names.ConditionRolloutFailed)
-	case f.planned && way.Stage != "" && way.Progress.Equal(was.LastTransitionTime.Time):
+	case was != nil && f.planned && way.Stage != "" && way.Progress.Equal(was.LastTransitionTime.Time):
 		c := onWay(way.Stage)
 		c.Message += "; the rollout gave " + target.Contents(target.References).String()
 		reconcile.SetCondition(conditions, c, now)
-		if way.Stage == addonconfig.StageAgain {
-			meta.FindStatusCondition(*conditions, c.Type).LastTransitionTime = metav1.NewTime(way.Since)
+		noted := meta.FindStatusCondition(*conditions, c.Type)
+		if way.Stage == addonconfig.ReasonAgain {
+			noted.LastTransitionTime = metav1.NewTime(way.Since)
+		}
+		if noted.LastTransitionTime.Before(&is.LastTransitionTime) { // Otherwise it would count as one of a round before.
+			noted.LastTransitionTime = is.LastTransitionTime
 		}
 	}
+}
+
+// well reports whether an agent is available, or nothing is known of that. One that was not is to say that it is.
+func well(conditions []metav1.Condition, stage addonconfig.Stage) bool {
+	c := meta.FindStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnConditionAvailable)
+	return c == nil || c.Status == metav1.ConditionTrue ||
+		c.Status == metav1.ConditionUnknown && stage != addonconfig.ReasonUnavailable
 }
 
 // onWay returns condition addon.spokelet.io/RolloutFailed without the contents of the rollout.
@@ -211,12 +228,14 @@ func onWay(stage addonconfig.Stage) metav1.Condition {
 		c.Status = metav1.ConditionTrue
 	}
 	c.Message = map[addonconfig.Stage]string{
-		addonconfig.StageFailed: "the rollout counts this cluster as failed, until it has the configuration and is well, or " +
-			"the rollout gives another one (see Progressing and Available)",
-		addonconfig.StageTimedOut: "the rollout counts this cluster as timed out, until it has the configuration and is " +
+		addonconfig.ReasonFailed: "the rollout counts this cluster as failed, until it has the configuration and is well, " +
+			"or the rollout gives another one (see Progressing)",
+		addonconfig.ReasonUnavailable: "the rollout counts this cluster as failed, until its agent is available, or the " +
+			"rollout gives another configuration: it was not available when it got this one (see Available)",
+		addonconfig.ReasonTimedOut: "the rollout counts this cluster as timed out, until it has the configuration and is " +
 			"well, or the rollout gives another one: it was not ready within the progressDeadline (see Progressing)",
-		addonconfig.StageAwaits: "what spec.configs of the add-on names is not known, so that no progressDeadline counts",
-		addonconfig.StageAgain: "what spec.configs of the add-on names has become known, so that the progressDeadline " +
+		addonconfig.ReasonAwaits: "what spec.configs of the add-on names is not known, so that no progressDeadline counts",
+		addonconfig.ReasonAgain: "what spec.configs of the add-on names has become known, so that the progressDeadline " +
 			"began again",
 	}[stage]
 	return c

@@ -26,8 +26,8 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (f f
 	return f, in, err
 }
 
-// observePlacement reads the facts about one Placement, the cluster sets and the clusters aside. The placement is nil when
-// it is gone, and has only its key when it is gone and decisions stay, or when it cannot be decoded.
+// observePlacement reads the facts about one Placement, the cluster sets and the clusters aside. The placement is nil
+// when it is gone, and has only its key when it is gone and decisions stay, or when it cannot be decoded.
 func (r *Reconciler) observePlacement(ctx context.Context, key types.NamespacedName) (facts, error) {
 	f := facts{now: r.Clock.Now()}
 	placement, err := reconcile.Get(ctx, r.Client, key, &clusterv1beta1.Placement{})

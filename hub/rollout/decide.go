@@ -128,7 +128,7 @@ func (p plan) setOut(of planner.Placement, result planner.Result, target string,
 		w.paused = time.Time{}
 		p.ways[cluster] = w
 	}
-	if result.Problem != "" || of.Held != "" {
+	if result.Problem != "" || of.Held != "" || !addonconfig.Planned(of.Strategy) {
 		return
 	}
 	late := sets.New(result.TimedOut...)
@@ -150,16 +150,18 @@ func (p plan) tell(of planner.Placement, result planner.Result, f facts) {
 		}
 		w := p.ways[c.Name]
 		switch {
+		case w.fell && w.failed:
+			a.way = addonconfig.Way{Stage: addonconfig.ReasonUnavailable}
 		case c.State == planner.Failed && (w.broke || !w.failed):
-			a.way = addonconfig.Way{Stage: addonconfig.StageFailed}
+			a.way = addonconfig.Way{Stage: addonconfig.ReasonFailed}
 		case late.Has(c.Name), w.failed:
-			a.way = addonconfig.Way{Stage: addonconfig.StageTimedOut}
+			a.way = addonconfig.Way{Stage: addonconfig.ReasonTimedOut}
 		case w.excused() && !c.AwaitsOwn.IsZero():
-			a.way = addonconfig.Way{Stage: addonconfig.StageAwaits}
+			a.way = addonconfig.Way{Stage: addonconfig.ReasonAwaits}
 		case !w.paused.IsZero() && w.knew: // What counts moves with each plan, until it goes on.
 			a.way = f.before(c.Name)
 		case w.knew:
-			a.way = addonconfig.Way{Stage: addonconfig.StageAgain, Since: w.since.UTC().Truncate(time.Second)}
+			a.way = addonconfig.Way{Stage: addonconfig.ReasonAgain, Since: w.since.UTC().Truncate(time.Second)}
 		default:
 			a.way = addonconfig.Way{}
 		}
@@ -329,9 +331,9 @@ func (s *survey) look(cluster string, group fleet.Group) {
 	}
 }
 
-// way returns the way of a cluster before this plan. Of an add-on that this process has not planned yet, its status says
-// that. One that awaits what its own spec names, and was late before it did, failed where the status says nothing: it is
-// of an earlier version, or of a hub manager that died before it wrote that.
+// way returns the way of a cluster before this plan. Of an add-on that this process has not planned yet, its status
+// says that. One that awaits what its own spec names, and was late before it did, failed where the status says nothing:
+// it is of an earlier version, or of a hub manager that died before it wrote that.
 func (s *survey) way(m *member, target addonconfig.Target) way {
 	before := s.f.ways[m.cluster]
 	if _, planned := s.f.admitted[m.cluster]; planned || before.target != "" {
@@ -339,34 +341,35 @@ func (s *survey) way(m *member, target addonconfig.Target) way {
 	}
 	w := way{target: s.of.common, addOn: m.uid}
 	stage := m.way.Stage
-	if stage != "" && !target.Gives(m.wayOf) {
+	if stage != "" && !target.GivesAll(m.wayOf) {
 		stage = ""
 	}
 	switch stage {
-	case addonconfig.StageFailed:
-		w.failed, w.broke = true, true
-	case addonconfig.StageTimedOut:
+	case addonconfig.ReasonFailed, addonconfig.ReasonUnavailable:
+		w.failed, w.broke, w.fell = true, true, stage == addonconfig.ReasonUnavailable
+	case addonconfig.ReasonTimedOut:
 		w.failed = true
-	case addonconfig.StageAwaits:
+	case addonconfig.ReasonAwaits:
 		w.since, w.awaits = m.progressSince, m.way.Since
-	case addonconfig.StageAgain:
+	case addonconfig.ReasonAgain:
 		w.since, w.awaits, w.knew = m.way.Since, m.way.Since, true
 	default:
-		if w.failed = target.AwaitsOwn && s.isLate(m, target); !w.failed {
+		if w.failed = m.way.Stage == "" && target.AwaitsOwn && s.isLate(m, target); !w.failed {
 			return before
 		}
 	}
 	return w
 }
 
-// isLate reports whether an add-on was late before it began to await what its own spec names.
+// isLate reports whether an add-on was late before it began to await what its own spec names, which the condition
+// Configured says.
 func (s *survey) isLate(m *member, target addonconfig.Target) bool {
 	due := m.progressSince
 	if target.Gives(m.noted) { // It broke: what it had until then counts.
 		due = reconcile.Earliest(due, m.due(s.soak))
 	}
-	has := target.Gives(target.Contents(m.references))
-	return has && s.deadline > 0 && !due.IsZero() && !m.applied() && !m.awaits(s.f.now).Before(due.Add(s.deadline))
+	has := target.Gives(target.Contents(m.references)) && !m.applied()
+	return has && s.deadline > 0 && !due.IsZero() && !m.notConfigured.Before(due.Add(s.deadline))
 }
 
 // judge fills in what the add-on of a cluster says about it, and returns its way before this plan.
@@ -377,8 +380,8 @@ func (s *survey) judge(m *member, c *planner.Cluster) way {
 		s.of.set(c.Name, Fingerprint(target.Rolled()))
 	}
 	before := s.way(m, target)
-	c.State, c.Since, c.Due = s.f.state(m, target, s.of.target(c.Name), s.soak, before.failed)
-	c.Broken = m.broken()
+	c.State, c.Since, c.Due = s.f.state(m, target, s.of.target(c.Name), s.soak, before)
+	c.Broken, c.Fell = m.broken(), c.State == planner.Failed && !m.unhealthySince.IsZero()
 	if target.AwaitsOwn {
 		c.AwaitsOwn = s.f.now
 	}
@@ -422,10 +425,9 @@ func heldBy(target addonconfig.Target, awaitsTurn bool) string {
 }
 
 // state returns the state of an add-on with regard to its target, and since when. due is when an add-on that has the
-// target, and broke while it soaked, should have soaked at first; zero for any other. failed reports whether it failed
-// in the plan before.
+// target, and broke while it soaked, should have soaked at first; zero for any other. before is its way before this plan.
 func (f facts) state(
-	m *member, target addonconfig.Target, fingerprint string, soak time.Duration, failed bool,
+	m *member, target addonconfig.Target, fingerprint string, soak time.Duration, before way,
 ) (state planner.State, since, due time.Time) {
 	same := addonconfig.SameDesired(m.references, target.References)
 	if !same && (len(m.references) == 0 || !target.Admitted(m.addOn())) {
@@ -437,10 +439,10 @@ func (f facts) state(
 	// Where only configurations of its own spec differ, what counts is how it does with those of the rollout.
 	noted := target.Gives(m.noted)
 	state, since = m.reached(soak, noted)
-	if state == planner.Succeeded && failed && !since.IsZero() && !m.well() {
+	if state == planner.Succeeded && before.failed && !since.IsZero() && !m.well(before.fell) {
 		state = planner.Failed // It has what it failed with, and is not well.
 	}
-	if state == planner.InFlight && target.AwaitsOwn && len(target.Missing) > 0 && !failed {
+	if state == planner.InFlight && target.AwaitsOwn && len(target.Missing) > 0 && !before.failed {
 		return planner.Pending, time.Time{}, time.Time{} // Its own spec holds it, and the rollout does not wait for that.
 	}
 	if noted {

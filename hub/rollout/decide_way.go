@@ -30,6 +30,8 @@ type way struct {
 	failed bool
 	// broke is set where it failed, and did not time out: then it has failed until it is complete.
 	broke bool
+	// fell is set where it failed because its agent was not available: then it has failed until that is available.
+	fell bool
 	// paused is since when it waits to be admitted, so that no time counts.
 	paused time.Time
 }
@@ -52,7 +54,9 @@ func (w way) goesOn(target string, addOn types.UID, now time.Time) way {
 			*at = now // The clock was ahead.
 		}
 	}
-	w.again = w.again || (w.addOn != "" && w.addOn != addOn)
+	if w.addOn != "" && w.addOn != addOn {
+		w.again, w.fell = true, false // It may report nothing.
+	}
 	switch {
 	case addOn != "":
 		w.addOn, w.went = addOn, time.Time{}
@@ -65,7 +69,7 @@ func (w way) goesOn(target string, addOn types.UID, now time.Time) way {
 // follow gives a cluster the time that it takes in all where its add-on was created again, and returns its way from
 // here; false when it has arrived, or has not set out.
 func (w way) follow(c *planner.Cluster, soak time.Duration, now time.Time) (next way, onWay bool) {
-	late := w.again && !w.since.IsZero()
+	late, reports := w.again && !w.since.IsZero(), c.State == planner.Failed
 	if most := now.Add(max(soak, settled)); w.due.After(most) {
 		w.due = most // The clock was ahead.
 	}
@@ -98,7 +102,8 @@ func (w way) follow(c *planner.Cluster, soak time.Duration, now time.Time) (next
 	}
 	if c.State != planner.InFlight && c.State != planner.Awaited { // The plan says of these who is late.
 		w.failed = c.State == planner.Failed && !w.excused()
-		w.broke = w.failed
+		w.broke = w.failed && (w.broke || reports)
+		w.fell = w.broke && (w.fell || c.Fell)
 	}
 	switch {
 	case w.knew && w.due.IsZero():

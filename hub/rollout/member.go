@@ -79,17 +79,8 @@ func (m *member) saw(before *member, now time.Time) *member {
 	return m
 }
 
-// awaits returns since when the add-on awaits what its own spec names, which the condition Configured says; now where
-// that does not say so yet.
-func (m *member) awaits(now time.Time) time.Time {
-	if m.notConfigured.IsZero() || m.notConfigured.After(now) {
-		return now
-	}
-	return m.notConfigured
-}
-
-// well reports whether the agent is known to be available, or says nothing about that.
-func (m *member) well() bool { return !m.unheard && m.unhealthySince.IsZero() }
+// well reports whether the agent is available, or nothing is known of that. One that fell is to say that it is.
+func (m *member) well(fell bool) bool { return m.unhealthySince.IsZero() && (!fell || !m.unheard) }
 
 // newMember returns what a rollout looks at of an add-on. It shares the lists of another member that has equal ones;
 // nil for none.

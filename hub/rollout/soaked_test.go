@@ -71,7 +71,7 @@ func TestWhoBreaksWhileItSoaksIsDueSinceItWasCompleteAtFirst(t *testing.T) {
 			addOn := fixture.With(fixture.AddOn("a", fixture.Desires(cfg, "new")), tc.noted...)
 			f := oneByOne(cfg, "new", clusterv1alpha1.RolloutConfig{ProgressDeadline: "20m"}, addOn)
 			m := f.members["a"]
-			_, _, due := f.state(m, f.target(m.addOn(), 0), "", tc.soak, f.ways[m.cluster].failed)
+			_, _, due := f.state(m, f.target(m.addOn(), 0), "", tc.soak, f.ways[m.cluster])
 			assert.Equal(t, tc.due, due)
 		})
 	}

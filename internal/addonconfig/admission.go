@@ -23,7 +23,7 @@ func (a Admission) Decided() bool { return a.Granted || a.Reason != "" }
 type Way struct {
 	// Stage is empty for most, of which the other conditions say all.
 	Stage Stage
-	// Since is since when the deadline counts, in whole seconds; only with StageAgain.
+	// Since is since when the deadline counts, in whole seconds; only with ReasonAgain.
 	Since time.Time
 	// Progress is the transition time of condition Progressing that the rollout saw; zero without a Stage.
 	Progress time.Time
@@ -33,18 +33,19 @@ type Way struct {
 type Stage string
 
 const (
-	// StageFailed is a cluster that failed.
-	StageFailed Stage = "Failed"
-	// StageTimedOut is one that was not ready within the progressDeadline.
-	StageTimedOut Stage = "TimedOut"
-	// StageAwaits is one that awaits what its own spec names, since before it could fail.
-	StageAwaits Stage = "AwaitsOwnConfiguration"
-	// StageAgain is one that awaited that, and has a whole progressDeadline since it became known.
-	StageAgain Stage = "DeadlineBeganAgain"
+	// ReasonFailed is a cluster that failed, ReasonUnavailable one whose agent was not available.
+	ReasonFailed      Stage = "Failed"
+	ReasonUnavailable Stage = "AgentNotAvailable"
+	// ReasonTimedOut is one that was not ready within the progressDeadline.
+	ReasonTimedOut Stage = "TimedOut"
+	// ReasonAwaits is one that awaits what its own spec names, since before it could fail.
+	ReasonAwaits Stage = "AwaitsOwnConfiguration"
+	// ReasonAgain is one that awaited that, and has a whole progressDeadline since it became known.
+	ReasonAgain Stage = "DeadlineBeganAgain"
 )
 
 // Counts reports whether the rollout counts the cluster as a failure.
-func (s Stage) Counts() bool { return s == StageFailed || s == StageTimedOut }
+func (s Stage) Counts() bool { return s == ReasonFailed || s == ReasonUnavailable || s == ReasonTimedOut }
 
 // Planned reports whether a strategy makes a rollout decide which cluster is next. Of all others, every cluster has its
 // target at once, whatever fails.

@@ -122,6 +122,24 @@ func (t Target) Same(contents Contents, references []addonv1beta1.ConfigReferenc
 	return true
 }
 
+// GivesAll reports whether contents are those of the target, and of what the rollout would give in the place of what the
+// spec of the add-on itself names.
+func (t Target) GivesAll(contents Contents) bool {
+	if contents == nil {
+		return false
+	}
+	gives := t.Contents(t.References)
+	for kind := range contents {
+		gives[kind] += "" // A kind that is there no more is compared, too.
+	}
+	for kind, content := range gives {
+		if strings.TrimSuffix(contents[kind], own) != strings.TrimSuffix(content, own) {
+			return false
+		}
+	}
+	return true
+}
+
 // Noted returns the contents of references for an add-on that had references and was noted with contents before, which
 // were complete or not: those of Contents, with a mark where it was never complete with what the rollout would give.
 func (t Target) Noted(before Contents, complete bool, had, references []addonv1beta1.ConfigReference) Contents {

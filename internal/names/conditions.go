@@ -23,10 +23,10 @@ const ConditionWorkloadsReady = "addon.spokelet.io/WorkloadsReady"
 // own addition.
 const ConditionSoaked = "addon.spokelet.io/Soaked"
 
-// ConditionRolloutFailed is the condition that says of a ManagedClusterAddOn with True that the rollout counts its cluster
-// as failed or timed out, and with False that its own spec.configs held it, so that its deadline began again or does not
-// count. Its message ends with a digest of what the rollout gave, as that of ConditionSoaked. It is there only while that
-// is so. It is Spokelet's own addition.
+// ConditionRolloutFailed is the condition that says of a ManagedClusterAddOn with True that the rollout counts its
+// cluster as failed or timed out, and with False that its own spec.configs held it, so that its deadline began again or
+// does not count. Its message ends with a digest of what the rollout gave, as that of ConditionSoaked. It is there only
+// while that is so. It is Spokelet's own addition.
 const ConditionRolloutFailed = "addon.spokelet.io/RolloutFailed"
 
 // ConditionNamespaceReady is the condition that says of a ManagedCluster that a namespace with its name belongs to

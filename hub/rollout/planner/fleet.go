@@ -53,6 +53,8 @@ type Cluster struct {
 	// first; zero for any other. The progressDeadline ends that long after it at the latest, however often the cluster is
 	// well in between.
 	Due time.Time
+	// Fell is set for one that Failed because its agent is not available.
+	Fell bool
 	// Again is set for a cluster that is Awaited because its add-on was deleted on its way, which it is since Since.
 	Again bool
 	// Broken reports whether an earlier target is not well there: it has not reached it, or does not work. It counts while
