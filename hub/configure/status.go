@@ -193,10 +193,10 @@ func (f facts) noteWay(
 	is := meta.FindStatusCondition(*conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
 	way := f.admission.Way
 	if noted := meta.FindStatusCondition(*conditions, names.ConditionRolloutFailed); !f.planned && noted != nil {
-		way.Stage = addonconfig.Stage(noted.Reason)
+		way.Stage = noted.Reason
 	}
 	moved := was == nil || !was.LastTransitionTime.Equal(&is.LastTransitionTime)
-	stays := continues && way.Stage.Counts() && !(completed(*is) && well(*conditions, way.Stage))
+	stays := continues && way.Counts() && !(completed(*is) && well(*conditions, way.Stage))
 	switch {
 	case !f.planned && !stays, f.planned && f.admission.Decided() && (way.Stage == "" || moved && !stays):
 		meta.RemoveStatusCondition(conditions, names.ConditionRolloutFailed)
@@ -215,19 +215,19 @@ func (f facts) noteWay(
 }
 
 // well reports whether an agent is available, or nothing is known of that. One that was not is to say that it is.
-func well(conditions []metav1.Condition, stage addonconfig.Stage) bool {
+func well(conditions []metav1.Condition, stage string) bool {
 	c := meta.FindStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnConditionAvailable)
 	return c == nil || c.Status == metav1.ConditionTrue ||
 		c.Status == metav1.ConditionUnknown && stage != addonconfig.ReasonUnavailable
 }
 
 // onWay returns condition addon.spokelet.io/RolloutFailed without the contents of the rollout.
-func onWay(stage addonconfig.Stage) metav1.Condition {
-	c := metav1.Condition{Type: names.ConditionRolloutFailed, Status: metav1.ConditionFalse, Reason: string(stage)}
-	if stage.Counts() {
+func onWay(stage string) metav1.Condition {
+	c := metav1.Condition{Type: names.ConditionRolloutFailed, Status: metav1.ConditionFalse, Reason: stage}
+	if (addonconfig.Way{Stage: stage}).Counts() {
 		c.Status = metav1.ConditionTrue
 	}
-	c.Message = map[addonconfig.Stage]string{
+	c.Message = map[string]string{
 		addonconfig.ReasonFailed: "the rollout counts this cluster as failed, until it has the configuration and is well, " +
 			"or the rollout gives another one (see Progressing)",
 		addonconfig.ReasonUnavailable: "the rollout counts this cluster as failed, until its agent is available, or the " +

@@ -111,7 +111,7 @@ func newMember(addOn *addonv1beta1.ManagedClusterAddOn, like *member) *member {
 		}
 	}
 	if c := find(names.ConditionRolloutFailed); c != nil && !c.LastTransitionTime.Time.Before(m.progressAt) {
-		m.way = addonconfig.Way{Stage: addonconfig.Stage(c.Reason), Since: c.LastTransitionTime.Time}
+		m.way = addonconfig.Way{Stage: c.Reason, Since: c.LastTransitionTime.Time}
 		m.wayOf = addonconfig.ReadContents(c.Message)
 	}
 	if c := find(addonv1beta1.ManagedClusterAddOnConditionConfigured); c != nil && c.Status == metav1.ConditionFalse {

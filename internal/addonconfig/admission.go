@@ -22,30 +22,30 @@ func (a Admission) Decided() bool { return a.Granted || a.Reason != "" }
 // condition says so. Condition addon.spokelet.io/RolloutFailed says it.
 type Way struct {
 	// Stage is empty for most, of which the other conditions say all.
-	Stage Stage
+	Stage string
 	// Since is since when the deadline counts, in whole seconds; only with ReasonAgain.
 	Since time.Time
 	// Progress is the transition time of condition Progressing that the rollout saw; zero without a Stage.
 	Progress time.Time
 }
 
-// Stage is where on its way a cluster is; it is the reason of the condition.
-type Stage string
-
+// Stages are where on its way a cluster is; they are the reasons of the condition.
 const (
 	// ReasonFailed is a cluster that failed, ReasonUnavailable one whose agent was not available.
-	ReasonFailed      Stage = "Failed"
-	ReasonUnavailable Stage = "AgentNotAvailable"
+	ReasonFailed      = "Failed"
+	ReasonUnavailable = "AgentNotAvailable"
 	// ReasonTimedOut is one that was not ready within the progressDeadline.
-	ReasonTimedOut Stage = "TimedOut"
+	ReasonTimedOut = "TimedOut"
 	// ReasonAwaits is one that awaits what its own spec names, since before it could fail.
-	ReasonAwaits Stage = "AwaitsOwnConfiguration"
+	ReasonAwaits = "AwaitsOwnConfiguration"
 	// ReasonAgain is one that awaited that, and has a whole progressDeadline since it became known.
-	ReasonAgain Stage = "DeadlineBeganAgain"
+	ReasonAgain = "DeadlineBeganAgain"
 )
 
 // Counts reports whether the rollout counts the cluster as a failure.
-func (s Stage) Counts() bool { return s == ReasonFailed || s == ReasonUnavailable || s == ReasonTimedOut }
+func (w Way) Counts() bool {
+	return w.Stage == ReasonFailed || w.Stage == ReasonUnavailable || w.Stage == ReasonTimedOut
+}
 
 // Planned reports whether a strategy makes a rollout decide which cluster is next. Of all others, every cluster has its
 // target at once, whatever fails.
