@@ -167,7 +167,7 @@ func TestAPassOfAnAddOnBeforeTheFirstPlanExcusesNoFailure(t *testing.T) {
 			}
 			r.a = r.a.DeepCopy()
 			r.a.Spec.Configs = []addonv1beta1.AddOnConfig{unread}
-			r.a = r.configures(r.a, "") // before the first plan
+			r.a = r.configures(r.a) // before the first plan
 			for n := range 60 {
 				r.pass("")
 				if !r.stays(t, tmpl, n) {

@@ -233,7 +233,7 @@ func TestAFailedAddOnThatIsCreatedAgainAdmitsNobody(t *testing.T) {
 					Now: now, CMA: r.cma, Placements: []*fleet.Decisions{d}, AddOns: []*addonv1beta1.ManagedClusterAddOn{r.b, r.c}, States: r.states,
 					Served: map[string]bool{"a": true},
 				})
-				r.b, r.c = r.configures(r.b, ""), r.configures(r.c, "")
+				r.b, r.c = r.configures(r.b), r.configures(r.c)
 				if !r.stays(t, tmpl, n) {
 					return
 				}

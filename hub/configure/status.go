@@ -184,8 +184,8 @@ func soak(status metav1.ConditionStatus, contents addonconfig.Contents) metav1.C
 }
 
 // noteWay records what the rollout knows of the way of the cluster, for a hub manager that starts then. It is about the
-// progress that the plan saw, and about the next one only where the cluster is not well. Where no plan decides, it stays
-// until the add-on is well. continues is what the method continues returns.
+// progress that the plan saw, and about the next one only where the cluster is not well. Where no plan decides, it
+// stays until the add-on is well. continues is what the method continues returns.
 func (f facts) noteWay(
 	target addonconfig.Target, continues bool, conditions *[]metav1.Condition, now time.Time,
 ) {
@@ -196,7 +196,7 @@ func (f facts) noteWay(
 		way.Stage = noted.Reason
 	}
 	moved := was == nil || !was.LastTransitionTime.Equal(&is.LastTransitionTime)
-	stays := continues && way.Counts() && !(completed(*is) && well(*conditions, way.Stage))
+	stays := continues && way.Counts() && (!completed(*is) || !well(*conditions, way.Stage))
 	switch {
 	case !f.planned && !stays, f.planned && f.admission.Decided() && (way.Stage == "" || moved && !stays):
 		meta.RemoveStatusCondition(conditions, names.ConditionRolloutFailed)

@@ -425,7 +425,8 @@ func heldBy(target addonconfig.Target, awaitsTurn bool) string {
 }
 
 // state returns the state of an add-on with regard to its target, and since when. due is when an add-on that has the
-// target, and broke while it soaked, should have soaked at first; zero for any other. before is its way before this plan.
+// target, and broke while it soaked, should have soaked at first; zero for any other. before is its way before this
+// plan.
 func (f facts) state(
 	m *member, target addonconfig.Target, fingerprint string, soak time.Duration, before way,
 ) (state planner.State, since, due time.Time) {

@@ -122,8 +122,8 @@ func (t Target) Same(contents Contents, references []addonv1beta1.ConfigReferenc
 	return true
 }
 
-// GivesAll reports whether contents are those of the target, and of what the rollout would give in the place of what the
-// spec of the add-on itself names.
+// GivesAll reports whether contents are those of the target, and of what the rollout would give in the place of what
+// the spec of the add-on itself names.
 func (t Target) GivesAll(contents Contents) bool {
 	if contents == nil {
 		return false
