@@ -150,6 +150,8 @@ func (p plan) tell(of planner.Placement, result planner.Result, f facts) {
 		}
 		w := p.ways[c.Name]
 		switch {
+		case c.State == planner.Pending && w.failed: // Its add-on was created again, and the plan does not count it.
+			a.way = addonconfig.Way{}
 		case w.fell && w.failed:
 			a.way = addonconfig.Way{Stage: addonconfig.ReasonUnavailable}
 		case c.State == planner.Failed && (w.broke || !w.failed):

@@ -76,11 +76,10 @@ func (w way) follow(c *planner.Cluster, soak time.Duration, now time.Time) (next
 	switch c.State {
 	case planner.Pending:
 		switch {
-		case w.failed && (w.again || !c.AwaitsOwn.IsZero()):
-			// Neither what it awaits nor another add-on excuses it.
-			c.State, c.Since, c.AwaitsOwn = planner.Failed, w.since, time.Time{}
-			return w, true
 		case c.AwaitsOwn.IsZero():
+		case w.failed:
+			c.State, c.Since, c.AwaitsOwn = planner.Failed, w.since, time.Time{} // What it awaits excuses it no more.
+			return w, true
 		case w.awaits.IsZero() && !w.since.IsZero():
 			w.awaits = now // It was on its way, and has a whole deadline when it goes on.
 		}
