@@ -28,7 +28,7 @@ func record(f facts, decided configuration, after *addonv1beta1.ManagedClusterAd
 	if completed(condition) && len(works.rollingOut) > 0 && (settles || f.completedSince().IsZero()) {
 		condition = inProgress("progressing... " + message.List(works.rollingOut, maxListed, "; "))
 	}
-	soaks := settles || f.unwell()
+	soaks := settles || f.failedWith(decided.target)
 	if !completed(condition) {
 		if soaks {
 			forgetApplied(f, decided, status.ConfigReferences)
@@ -80,12 +80,11 @@ func (f facts) window() time.Duration {
 	return max(settled, addonconfig.MinSuccessTime(f.cma.Spec.InstallStrategy.Placements[f.placement].RolloutStrategy))
 }
 
-// unwell reports whether the agent has not been available since before its configuration was completed for long enough:
-// that had not soaked.
-func (f facts) unwell() bool {
-	c := meta.FindStatusCondition(f.addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionAvailable)
-	return c != nil && c.Status == metav1.ConditionFalse &&
-		!c.LastTransitionTime.After(f.completedSince().Add(f.window()))
+// failedWith reports whether the rollout counts the cluster as failed with the target, so that it had not soaked. What an
+// agent says about when it fell does not count.
+func (f facts) failedWith(target addonconfig.Target) bool {
+	c := meta.FindStatusCondition(f.addOn.Status.Conditions, names.ConditionRolloutFailed)
+	return c != nil && c.Status == metav1.ConditionTrue && target.GivesAll(addonconfig.ReadContents(c.Message))
 }
 
 // Messages of the condition addon.spokelet.io/Soaked. The contents that the rollout gave follow.

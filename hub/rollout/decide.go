@@ -329,7 +329,11 @@ func (s *survey) look(cluster string, group fleet.Group) {
 	}
 	if !leaves && s.f.served[cluster] { // It is installed soon, or again.
 		c.State, c.Since = planner.Awaited, m.goes()
-		s.add(c, "", s.f.ways[c.Name])
+		before := s.f.ways[c.Name]
+		if found { // It goes, and a finalizer may keep it for long.
+			before = s.way(m, s.f.target(m.addOn(), s.index))
+		}
+		s.add(c, "", before)
 	}
 }
 
@@ -341,7 +345,7 @@ func (s *survey) way(m *member, target addonconfig.Target) way {
 	if _, planned := s.f.admitted[m.cluster]; planned || before.target != "" {
 		return before
 	}
-	w := way{target: s.of.common, addOn: m.uid}
+	w := way{target: s.of.common, addOn: m.uid, since: m.progressSince}
 	stage := m.way.Stage
 	if stage != "" && !target.GivesAll(m.wayOf) {
 		stage = ""
@@ -352,7 +356,7 @@ func (s *survey) way(m *member, target addonconfig.Target) way {
 	case addonconfig.ReasonTimedOut:
 		w.failed = true
 	case addonconfig.ReasonAwaits:
-		w.since, w.awaits = m.progressSince, m.way.Since
+		w.awaits = m.way.Since
 	case addonconfig.ReasonAgain:
 		w.since, w.awaits, w.knew = m.way.Since, m.way.Since, true
 	default:
