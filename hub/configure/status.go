@@ -80,8 +80,8 @@ func (f facts) window() time.Duration {
 	return max(settled, addonconfig.MinSuccessTime(f.cma.Spec.InstallStrategy.Placements[f.placement].RolloutStrategy))
 }
 
-// failedWith reports whether the rollout counts the cluster as failed with the target, so that it had not soaked. What an
-// agent says about when it fell does not count.
+// failedWith reports whether the rollout counts the cluster as failed with the target, so that it had not soaked. What
+// an agent says about when it fell does not count.
 func (f facts) failedWith(target addonconfig.Target) bool {
 	c := meta.FindStatusCondition(f.addOn.Status.Conditions, names.ConditionRolloutFailed)
 	return c != nil && c.Status == metav1.ConditionTrue && target.GivesAll(addonconfig.ReadContents(c.Message))
