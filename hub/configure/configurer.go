@@ -143,10 +143,7 @@ func (c *Configurer) Rehearse(
 	now time.Time, progress func([]addonv1beta1.ConfigReference) addon.Progress,
 ) *addonv1beta1.ManagedClusterAddOn {
 	f := facts{addOn: addOn, cma: cma, states: states}
-	f.planned = c.planned(f)
-	if f.admission = (addonconfig.Admission{Granted: true}); f.planned {
-		f.admission = c.Admission(addOn, f.target().Rolled())
-	}
+	f.planned, f.admission = c.admission(f)
 	decided, after := decide(f), addOn.DeepCopy()
 	if decided.undecided {
 		return after

@@ -46,12 +46,7 @@ func TestAnAgentThatDatesItsFallAgainExcusesNoFailure(t *testing.T) {
 			r.pass("")
 			r.reports(report.status, fixture.Noon().Add(r.after+report.after))
 			r.pass("")
-			for n := range 40 {
-				r.pass("bad")
-				if !r.stays(t, tmpl, n) {
-					return
-				}
-			}
+			r.staysFor(t, tmpl, 40, "bad")
 		})
 	}
 }

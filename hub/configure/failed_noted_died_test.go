@@ -43,12 +43,7 @@ func TestWorksThatBreakExcuseNoFailureOfAnAgentAfterARestart(t *testing.T) {
 						r.r = &rollout.Reconciler{}
 					}
 					r.a.Spec.Configs = own
-					for n := range 60 {
-						r.pass("bad")
-						if !r.stays(t, tmpl, n) {
-							return
-						}
-					}
+					r.staysFor(t, tmpl, 60, "bad")
 				})
 			}
 		}
@@ -73,12 +68,7 @@ func TestWorksThatBrokeExcuseNoFailureOfAnAgentAfterARestart(t *testing.T) {
 			}
 			require.True(t, r.stays(t, tmpl, -1))
 			r.r = &rollout.Reconciler{}
-			for n := range 30 {
-				r.pass("bad")
-				if !r.stays(t, tmpl, n) {
-					return
-				}
-			}
+			r.staysFor(t, tmpl, 30, "bad")
 		})
 	}
 }
@@ -108,12 +98,7 @@ func TestAFailureCountsThoughTheClockOfTheNextLeaderIsBehind(t *testing.T) {
 					r.r = &rollout.Reconciler{}
 				}
 				r.a.Spec.Configs = []addonv1beta1.AddOnConfig{unread}
-				for n := range 60 {
-					r.pass("")
-					if !r.stays(t, tmpl, n) {
-						return
-					}
-				}
+				r.staysFor(t, tmpl, 60, "")
 			})
 		}
 	}
@@ -168,12 +153,7 @@ func TestAPassOfAnAddOnBeforeTheFirstPlanExcusesNoFailure(t *testing.T) {
 			r.a = r.a.DeepCopy()
 			r.a.Spec.Configs = []addonv1beta1.AddOnConfig{unread}
 			r.a = r.configures(r.a) // before the first plan
-			for n := range 60 {
-				r.pass("")
-				if !r.stays(t, tmpl, n) {
-					return
-				}
-			}
+			r.staysFor(t, tmpl, 60, "")
 		})
 	}
 }

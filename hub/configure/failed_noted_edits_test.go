@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -34,10 +33,7 @@ func (r *three) passIn(decisions func(now time.Time) *fleet.Decisions, breaks st
 	one := func(addOn *addonv1beta1.ManagedClusterAddOn, breaks string) *addonv1beta1.ManagedClusterAddOn {
 		owner := fleet.OwnerOf(addOn.Namespace, d, now)
 		f := facts{addOn: addOn, cma: r.cma, placement: owner.Index, doubts: owner.Doubts, states: r.states}
-		f.planned, f.admission = c.planned(f), addonconfig.Admission{Granted: true}
-		if f.planned {
-			f.admission = c.Admission(addOn, f.target().Rolled())
-		}
+		f.planned, f.admission = c.admission(f)
 		decided, after := decide(f), addOn.DeepCopy()
 		if decided.undecided {
 			return after
@@ -73,14 +69,7 @@ func TestAnUnsupportedKindExcusesNoFailure(t *testing.T) {
 			p.ProgressDeadline, p.MaxConcurrency = "", intstr.FromInt32(1)
 			r.states[other] = addonconfig.State{Hash: "o"}
 			r.a.Status.SupportedConfigs = []addonv1beta1.ConfigGroupResource{tmpl.ConfigGroupResource}
-			r.stops(t, tmpl, 20, func(n int) {
-				if n < 3 {
-					r.pass("")
-				} else {
-					r.pass("bad")
-				}
-			})
-			t.Log(meta.FindStatusCondition(r.a.Status.Conditions, "Progressing"))
+			r.breaksWhileItSoaks(t, tmpl, 20)
 			require.True(t, isFailed(r.a))
 			p.MaxConcurrency = intstr.FromInt32(2)
 			for n := range 3 {
@@ -91,13 +80,7 @@ func TestAnUnsupportedKindExcusesNoFailure(t *testing.T) {
 			if strings.HasPrefix(sentence, "none, but") {
 				r.a.Annotations = map[string]string{names.AnnotationHostingCluster: "host"}
 			}
-			for n := range 60 {
-				r.pass("bad")
-				if !r.stays(t, tmpl, n) {
-					t.Log(meta.FindStatusCondition(r.a.Status.Conditions, "Progressing"))
-					return
-				}
-			}
+			r.staysFor(t, tmpl, 60, "bad")
 			assert.True(t, isFailed(r.a))
 		})
 	}
@@ -120,13 +103,7 @@ func TestAnUnsupportedKindThatComesAndGoesExcusesNoFailure(t *testing.T) {
 				p.ProgressDeadline = deadline
 				r.states[other] = states
 				r.a.Status.SupportedConfigs = []addonv1beta1.ConfigGroupResource{tmpl.ConfigGroupResource}
-				r.stops(t, tmpl, 20, func(n int) {
-					if n < 3 {
-						r.pass("")
-					} else {
-						r.pass("bad")
-					}
-				})
+				r.breaksWhileItSoaks(t, tmpl, 20)
 				require.True(t, isFailed(r.a))
 				p.MaxConcurrency = intstr.FromInt32(2)
 				r.pass("bad")
@@ -134,13 +111,7 @@ func TestAnUnsupportedKindThatComesAndGoesExcusesNoFailure(t *testing.T) {
 				r.a.Spec.Configs = []addonv1beta1.AddOnConfig{other}
 				r.pass("bad")
 				r.a.Spec.Configs = nil
-				for n := range 60 {
-					r.pass("bad")
-					if !r.stays(t, tmpl, n) {
-						t.Log(meta.FindStatusCondition(r.a.Status.Conditions, "Progressing"))
-						return
-					}
-				}
+				r.staysFor(t, tmpl, 60, "bad")
 			})
 		}
 	}
@@ -158,13 +129,7 @@ func TestAKnownConfigurationExcusesNoFailure(t *testing.T) {
 				p := r.cma.Spec.InstallStrategy.Placements[0].RolloutStrategy.Progressive
 				p.ProgressDeadline = deadline
 				r.states[x] = addonconfig.State{Hash: "x"}
-				r.stops(t, tmpl, 20, func(n int) {
-					if n < 3 {
-						r.pass("")
-					} else {
-						r.pass("bad")
-					}
-				})
+				r.breaksWhileItSoaks(t, tmpl, 20)
 				require.True(t, isFailed(r.a))
 				p.MaxConcurrency = intstr.FromInt32(2)
 				for n := range 3 {
@@ -172,12 +137,7 @@ func TestAKnownConfigurationExcusesNoFailure(t *testing.T) {
 					require.True(t, r.stays(t, tmpl, n))
 				}
 				r.a.Spec.Configs = own
-				for n := range 60 {
-					r.pass("bad")
-					if !r.stays(t, tmpl, n) {
-						return
-					}
-				}
+				r.staysFor(t, tmpl, 60, "bad")
 			})
 		}
 	}
@@ -200,7 +160,6 @@ func TestTheConditionIsThereWhileTheRolloutStops(t *testing.T) {
 		default:
 			r.pass("")
 		}
-		t.Log(n, meta.FindStatusCondition(r.a.Status.Conditions, "Progressing").Reason, isFailed(r.a), r.hash(r.b, tmpl))
 	})
 	assert.True(t, isFailed(r.a), "the rollout stops because of a: %v", r.a.Status.Conditions)
 }
@@ -240,12 +199,7 @@ func TestAFailedAddOnThatIsCreatedAgainAdmitsNobody(t *testing.T) {
 			}
 			fresh.UID = "again"
 			r.a = fresh
-			for n := range 60 {
-				r.pass("bad")
-				if !r.stays(t, tmpl, n) {
-					return
-				}
-			}
+			r.staysFor(t, tmpl, 60, "bad")
 		})
 	}
 }
@@ -287,7 +241,6 @@ func TestAFailureOutlivesAStrategyThatCountsNone(t *testing.T) {
 			for range 10 {
 				r.pass("bad")
 			}
-			t.Log(isFailed(r.a), r.hash(r.b, tmpl))
 			if restarts {
 				r.r = &rollout.Reconciler{}
 			}

@@ -58,12 +58,7 @@ func TestAFailedAgentThatIsNotHeardOfIsNotWellAfterARestart(t *testing.T) {
 			if restarts {
 				r.r = &rollout.Reconciler{}
 			}
-			for n := range 60 {
-				r.pass("")
-				if !r.stays(t, tmpl, n) {
-					return
-				}
-			}
+			r.staysFor(t, tmpl, 60, "")
 			assert.True(t, isFailed(r.a))
 		})
 	}
@@ -86,12 +81,7 @@ func TestAFailedAgentWhoseClockIsAheadIsNotWellAfterARestart(t *testing.T) {
 			if restarts {
 				r.r = &rollout.Reconciler{}
 			}
-			for n := range 60 {
-				r.pass("")
-				if !r.stays(t, tmpl, n) {
-					return
-				}
-			}
+			r.staysFor(t, tmpl, 60, "")
 		})
 	}
 }
@@ -110,12 +100,7 @@ func TestAFailedAgentWhoseWorksBreakIsNotWellAfterARestart(t *testing.T) {
 			if restarts {
 				r.r = &rollout.Reconciler{}
 			}
-			for n := range 60 {
-				r.pass("bad")
-				if !r.stays(t, tmpl, n) {
-					return
-				}
-			}
+			r.staysFor(t, tmpl, 60, "bad")
 			assert.True(t, isFailed(r.a))
 		})
 	}
@@ -143,12 +128,7 @@ func TestAFailureThatAnOlderHubManagerCountedCounts(t *testing.T) {
 				meta.RemoveStatusCondition(&r.a.Status.Conditions, names.ConditionRolloutFailed)
 			}
 			r.r = &rollout.Reconciler{}
-			for n := range 60 {
-				r.pass("bad")
-				if !r.stays(t, tmpl, n) {
-					return
-				}
-			}
+			r.staysFor(t, tmpl, 60, "bad")
 		})
 	}
 }

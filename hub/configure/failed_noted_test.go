@@ -70,13 +70,7 @@ func TestWhoAwaitedItsOwnConfigurationHasNotFailedAfterARestart(t *testing.T) {
 func TestTheConditionFollowsTheTurnsOfACluster(t *testing.T) {
 	tmpl := fixture.Template("t")
 	r := newThree(tmpl)
-	r.stops(t, tmpl, 80, func(n int) {
-		if n < 3 {
-			r.pass("")
-		} else {
-			r.pass("bad")
-		}
-	})
+	r.breaksWhileItSoaks(t, tmpl, 80)
 	require.True(t, isFailed(r.a))
 	r.pass("")
 	r.pass("")

@@ -52,13 +52,7 @@ func TestAnAgentThatReportsNothingIsWellWhenItsWorksAre(t *testing.T) {
 	for _, a := range []*addonv1beta1.ManagedClusterAddOn{r.a, r.b, r.c} {
 		fixture.With(a, fixture.Condition("Available", "Unknown", "ManagedClusterAddOnLeaseNotFound", fixture.Noon().Add(-time.Hour)))
 	}
-	r.stops(t, tmpl, 20, func(n int) {
-		if n < 3 {
-			r.pass("")
-		} else {
-			r.pass("bad")
-		}
-	})
+	r.breaksWhileItSoaks(t, tmpl, 20)
 	require.True(t, isFailed(r.a))
 	for range 300 {
 		r.pass("")

@@ -88,10 +88,7 @@ func TestAClusterBetweenTwoPagesKeepsItsConfigurationWhateverTheStrategy(t *test
 			configurer := &Configurer{Admission: r.Admission}
 			owner := fleet.OwnerOf("c", c.decisions, now)
 			f := facts{addOn: addOn, cma: cma, placement: owner.Index, doubts: owner.Doubts, states: states}
-			f.planned, f.admission = configurer.planned(f), addonconfig.Admission{Granted: true}
-			if f.planned {
-				f.admission = configurer.Admission(addOn, f.target().Rolled())
-			}
+			f.planned, f.admission = configurer.admission(f)
 			decided := decide(f)
 			require.Len(t, decided.references, 1)
 			assert.Equal(t, "high", decided.references[0].DesiredConfig.Name,

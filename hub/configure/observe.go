@@ -54,11 +54,7 @@ func (c *Configurer) observe(
 			return f, err
 		}
 	}
-	f.planned = c.planned(f)
-	f.admission = addonconfig.Admission{Granted: true}
-	if f.planned {
-		f.admission = c.Admission(f.addOn, f.target().Rolled())
-	}
+	f.planned, f.admission = c.admission(f)
 	return f, nil
 }
 
@@ -96,6 +92,14 @@ func (c *Configurer) confirm(ctx context.Context, cma *addonv1beta1.ClusterManag
 	}
 	c.confirmed.Put(cma.Name, cached)
 	return nil
+}
+
+// admission returns whether a rollout decides about an add-on, and what it decides.
+func (c *Configurer) admission(f facts) (planned bool, decision addonconfig.Admission) {
+	if !c.planned(f) {
+		return false, addonconfig.Admission{Granted: true}
+	}
+	return true, c.Admission(f.addOn, f.target().Rolled())
 }
 
 // planned reports whether a rollout decides about an add-on. One that no placement owns, or whose placement rolls out

@@ -78,6 +78,18 @@ func (r *three) breaks(t *testing.T, tmpl addonv1beta1.AddOnConfig) {
 	r.stops(t, tmpl, 40, func(int) { r.pass("bad") })
 }
 
+// breaksWhileItSoaks stops a rollout by a content that breaks cluster a when it has it for a minute, in some passes.
+func (r *three) breaksWhileItSoaks(t *testing.T, tmpl addonv1beta1.AddOnConfig, passes int) {
+	t.Helper()
+	r.stops(t, tmpl, passes, func(n int) {
+		if n < 3 {
+			r.pass("")
+		} else {
+			r.pass("bad")
+		}
+	})
+}
+
 // loses stops a rollout by an agent of cluster a that is not available from the first minute on.
 func (r *three) loses(t *testing.T, tmpl addonv1beta1.AddOnConfig) {
 	t.Helper()
@@ -100,6 +112,17 @@ func (r *three) stays(t *testing.T, tmpl addonv1beta1.AddOnConfig, n int) bool {
 		"pass %d: b gets what breaks a, which has %v; its Progressing: %v, Soaked: %v", n, r.a.Status.ConfigReferences,
 		meta.FindStatusCondition(r.a.Status.Conditions, "Progressing"),
 		meta.FindStatusCondition(r.a.Status.Conditions, names.ConditionSoaked))
+}
+
+// staysFor requires in each of some passes, in which a content breaks cluster a, that cluster b stays at what it had.
+func (r *three) staysFor(t *testing.T, tmpl addonv1beta1.AddOnConfig, passes int, breaks string) {
+	t.Helper()
+	for n := range passes {
+		r.pass(breaks)
+		if !r.stays(t, tmpl, n) {
+			t.FailNow()
+		}
+	}
 }
 
 // Cluster a runs with a configuration of its own. While the rollout gives the others another content of that kind, its
