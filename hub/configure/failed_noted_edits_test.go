@@ -169,16 +169,25 @@ func TestTheConditionIsThereWhileTheRolloutStops(t *testing.T) {
 // Shows: hub/rollout-failures
 func TestAFailedAddOnThatIsCreatedAgainAdmitsNobody(t *testing.T) {
 	tmpl := fixture.Template("t")
-	for sentence, tc := range map[string]struct{ gone, concurrency int }{
-		"control: created at once, one at a time": {0, 1}, "gone for a pass, one at a time": {1, 1},
+	for sentence, tc := range map[string]struct {
+		gone, concurrency int
+		deadline          string
+	}{
+		"created at once, one at a time": {0, 1, "10m"}, "gone for a pass, one at a time": {1, 1, "10m"},
+		"created at once, two at a time": {0, 2, "10m"}, "gone for three passes, two at a time": {3, 2, "10m"},
+		"gone for three passes, without a deadline": {3, 2, "None"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			r := newThree(tmpl)
 			r.a.UID = "first"
-			fresh := r.a.DeepCopy()
-			r.breaks(t, tmpl)
+			fresh, strategy := r.a.DeepCopy(), r.cma.Spec.InstallStrategy.Placements[0].RolloutStrategy.Progressive
+			if strategy.ProgressDeadline = tc.deadline; tc.deadline == "None" {
+				r.breaksWhileItSoaks(t, tmpl, 40)
+			} else {
+				r.breaks(t, tmpl)
+			}
 			require.True(t, isFailed(r.a))
-			r.cma.Spec.InstallStrategy.Placements[0].RolloutStrategy.Progressive.MaxConcurrency = intstr.FromInt(tc.concurrency)
+			strategy.MaxConcurrency = intstr.FromInt(tc.concurrency)
 			for n := range 3 {
 				r.pass("bad")
 				require.True(t, r.stays(t, tmpl, n))

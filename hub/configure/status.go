@@ -194,12 +194,16 @@ func (f facts) noteWay(
 	if noted := meta.FindStatusCondition(*conditions, names.ConditionRolloutFailed); !f.planned && noted != nil {
 		way.Stage = noted.Reason
 	}
-	moved := was == nil || !was.LastTransitionTime.Equal(&is.LastTransitionTime)
+	var since metav1.Time
+	if was != nil {
+		since = was.LastTransitionTime
+	}
+	moved := was != nil && !since.Equal(&is.LastTransitionTime) // A failure of the add-on before this one is not of a round before.
 	stays := continues && way.Counts() && (!completed(*is) || !well(*conditions, way.Stage))
 	switch {
 	case !f.planned && !stays, f.planned && f.admission.Decided() && (way.Stage == "" || moved && !stays):
 		meta.RemoveStatusCondition(conditions, names.ConditionRolloutFailed)
-	case was != nil && f.planned && way.Stage != "" && way.Progress.Equal(was.LastTransitionTime.Time):
+	case f.planned && way.Stage != "" && way.Progress == since.Unix():
 		c := onWay(way.Stage)
 		c.Message += "; the rollout gave " + target.Contents(target.References).String()
 		reconcile.SetCondition(conditions, c, now)

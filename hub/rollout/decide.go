@@ -150,11 +150,9 @@ func (p plan) tell(of planner.Placement, result planner.Result, f facts) {
 		}
 		w := p.ways[c.Name]
 		switch {
-		case c.State == planner.Pending && w.failed: // Its add-on was created again, and the plan does not count it.
-			a.way = addonconfig.Way{}
 		case w.fell && w.failed:
 			a.way = addonconfig.Way{Stage: addonconfig.ReasonUnavailable}
-		case c.State == planner.Failed && (w.broke || !w.failed):
+		case w.broke, c.State == planner.Failed && !w.failed:
 			a.way = addonconfig.Way{Stage: addonconfig.ReasonFailed}
 		case late.Has(c.Name), w.failed:
 			a.way = addonconfig.Way{Stage: addonconfig.ReasonTimedOut}
@@ -168,7 +166,7 @@ func (p plan) tell(of planner.Placement, result planner.Result, f facts) {
 			a.way = addonconfig.Way{}
 		}
 		if a.way.Stage != "" {
-			a.way.Progress = f.members[c.Name].progressAt
+			a.way.Progress = f.members[c.Name].progressAt.Unix()
 		}
 		p.admissions[c.Name] = a
 	}

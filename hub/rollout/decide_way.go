@@ -76,18 +76,21 @@ func (w way) follow(c *planner.Cluster, soak time.Duration, now time.Time) (next
 	switch c.State {
 	case planner.Pending:
 		switch {
-		case c.AwaitsOwn.IsZero():
+		case w.failed && c.AwaitsOwn.IsZero():
+			c.HasFailed = true
+			return w, true
 		case w.failed:
 			c.State, c.Since, c.AwaitsOwn = planner.Failed, w.since, time.Time{} // What it awaits excuses it no more.
 			return w, true
+		case c.AwaitsOwn.IsZero():
 		case w.awaits.IsZero() && !w.since.IsZero():
 			w.awaits = now // It was on its way, and has a whole deadline when it goes on.
 		}
 		w.paused = now
 		return w, late || !w.awaits.IsZero()
 	case planner.Awaited:
-		if c.Again = late; !late {
-			return w, false
+		if c.Again, c.HasFailed = late, w.failed; !late {
+			return w, w.failed
 		}
 		c.Since = w.went
 	case planner.Succeeded:

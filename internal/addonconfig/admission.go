@@ -25,8 +25,9 @@ type Way struct {
 	Stage string
 	// Since is since when the deadline counts, in whole seconds; only with ReasonAgain.
 	Since time.Time
-	// Progress is the transition time of condition Progressing that the rollout saw; zero without a Stage.
-	Progress time.Time
+	// Progress is the transition time of condition Progressing that the rollout saw, in seconds since 1970: a plan holds
+	// one for each cluster. Only with a Stage.
+	Progress int64
 }
 
 // Stages are where on its way a cluster is; they are the reasons of the condition.

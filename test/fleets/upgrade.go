@@ -90,10 +90,13 @@ type site struct {
 	got, began time.Time
 	// late is the version that it was on its way to when its add-on was deleted.
 	late int
+	// counts reports whether the hub manager must know that it failed, and lost the same of the add-on before this one, until
+	// it is given the version again. returns reports whether it may know so much.
+	counts, lost, returns bool
 	// reached is since when the cluster has the version, zero when it has not; done reports that it was well with it for
-	// long enough.
-	reached time.Time
-	done    bool
+	// long enough, and known that the hub manager has seen so.
+	reached     time.Time
+	done, known bool
 	// broke reports that it had the version, broke before it was done, and has not had it again.
 	broke bool
 	// told reports whether the planner decided about it since the last edit: nothing is recorded of works between an edit
@@ -151,6 +154,7 @@ func (u *upgrade) play() {
 	for u.version = 1; u.version <= 3; u.version++ {
 		for _, at := range u.sites {
 			at.reached, at.done, at.broke, at.told = time.Time{}, false, false, false
+			at.counts, at.lost, at.returns, at.known = false, false, false, false
 		}
 		u.calm, u.edited = false, u.version > 1
 		for range u.Random.IntN(60) {
@@ -201,6 +205,8 @@ func (u *upgrade) step() {
 	u.planner.Rehearse(w)
 	u.Decisions++
 	for _, at := range u.sites {
+		at.known = at.done && (at.known || u.torn == 0)
+		at.counts, at.returns = u.torn == 0 && u.failed(at), at.returns || u.mayCount(at)
 		at.seen, at.whole = at.whole, at.well(u.now)
 		was := at.has != "" && at.has != strconv.Itoa(u.version)
 		at.broken, at.fine = was && (at.lacks || at.down) && !at.whole, was && !at.lacks && !at.down && at.seen
@@ -221,8 +227,11 @@ func (u *upgrade) move(at *site) {
 		return
 	case u.chance(100) && !u.calm: // It is deleted and installed again, at once or later.
 		again := site{name: at.name, canary: at.canary, offset: at.offset, mute: at.mute}
-		if (at.has == strconv.Itoa(u.version) || at.late == u.version) && !at.done { // Its deadline does not begin again.
-			again.got, again.late = at.got, u.version
+		if at.has == strconv.Itoa(u.version) || at.late == u.version {
+			again.lost, again.returns = at.counts, at.returns
+			if !at.known { // Its deadline does not begin again.
+				again.got, again.late = at.got, u.version
+			}
 		}
 		*at = again
 		if u.chance(2) {

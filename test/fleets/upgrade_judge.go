@@ -35,6 +35,9 @@ func (at *site) complete(now time.Time) bool { return at.applied && !now.Before(
 // failed reports whether the hub manager must know that a cluster failed: its agent is not well while it soaks, or it
 // was on its way for longer than the deadline.
 func (u *upgrade) failed(at *site) bool {
+	if at.lost {
+		return true
+	}
 	if at.has != strconv.Itoa(u.version) || at.done {
 		return false
 	}
@@ -42,6 +45,12 @@ func (u *upgrade) failed(at *site) bool {
 		return at.down && !at.reached.IsZero() && u.now.Sub(at.reached) > slack && u.now.Sub(at.fell) > slack
 	}
 	return u.deadline > 0 && u.now.Sub(at.began) > u.deadline+slack
+}
+
+// mayCount reports whether the hub manager may know by now that a cluster failed.
+func (u *upgrade) mayCount(at *site) bool {
+	return (at.has == strconv.Itoa(u.version) || at.late == u.version) &&
+		(at.down || at.broke || !at.known && u.deadline > 0 && u.now.Sub(at.got) >= u.deadline)
 }
 
 // frees reports whether a cluster that is not done may have lost its place: it failed, also where it broke while it
@@ -58,7 +67,7 @@ func (u *upgrade) judge(given []*site) {
 	moving, freed, waiting, broken := 0, 0, "", ""
 	var failed []string
 	for _, at := range u.sites {
-		if u.planned && u.failed(at) && !slices.Contains(given, at) {
+		if u.planned && u.failed(at) && (at.lost || !slices.Contains(given, at)) {
 			failed = append(failed, at.name)
 			if at.canary {
 				failed = append(failed, make([]string, u.tolerated)...) // None is tolerated.
@@ -72,7 +81,7 @@ func (u *upgrade) judge(given []*site) {
 			waiting = at.name
 		case !at.canary && at.has == strconv.Itoa(u.version) && !at.done:
 			moving++
-			if u.frees(at) {
+			if u.frees(at) || at.returns {
 				freed++
 			}
 		}
@@ -82,6 +91,7 @@ func (u *upgrade) judge(given []*site) {
 		switch {
 		case u.torn > 0:
 			u.Violate("%s gets version %d while the decisions are torn", at.name, u.version)
+		case at.returns: // It had it, and failed.
 		case !at.canary && waiting != "":
 			u.Violate("%s gets version %d before %s of the mandatory group is done", at.name, u.version, waiting)
 		case u.planned && !at.canary && broken != "" && at.fine:
@@ -91,5 +101,8 @@ func (u *upgrade) judge(given []*site) {
 		case len(failed) > u.tolerated:
 			u.Violate("%s gets version %d although %q failed, and %d may", at.name, u.version, failed, u.tolerated)
 		}
+	}
+	for _, at := range given {
+		at.lost = false
 	}
 }

@@ -31,6 +31,7 @@ func decide(p Placement, now time.Time) Result {
 		result.hold(members, func(*member) string { return p.Held })
 	default:
 		result.Stopped = stopped(rules, waves, members)
+		readmit(waves, members)
 		if result.Stopped == "" {
 			admit(waves, members)
 		}
@@ -56,7 +57,7 @@ func decide(p Placement, now time.Time) Result {
 func (r *Result) hold(members []member, why func(*member) string) {
 	var keeping int
 	for n := range members {
-		if m := &members[n]; m.phase == held || m.phase.absent() || m.phase == waiting && !m.admitted {
+		if m := &members[n]; m.phase.absent() || m.phase.pends() && !m.admitted {
 			keeping++
 		}
 	}
@@ -68,9 +69,9 @@ func (r *Result) hold(members []member, why func(*member) string) {
 		m := &members[n]
 		switch {
 		case m.phase.absent(): // There is no add-on that could be told.
-		case m.phase == held:
+		case m.phase.pends() && m.Held != "":
 			r.Hold = append(r.Hold, Wait{Name: m.Name, Why: m.Held})
-		case m.phase == waiting && !m.admitted:
+		case m.phase.pends() && !m.admitted:
 			r.Hold = append(r.Hold, Wait{Name: m.Name, Why: why(m)})
 		default:
 			r.Admit = append(r.Admit, m.Name)
@@ -99,13 +100,20 @@ const (
 	awaited
 	overdue
 	gone
+	lost
+	returning
 )
 
 // absent reports whether a cluster of this phase has no add-on, or one that goes.
-func (p phase) absent() bool { return p == awaited || p == overdue || p == gone }
+func (p phase) absent() bool { return p == awaited || p == overdue || p == gone || p == lost }
+
+// pends reports whether a cluster of this phase has not been admitted to the target.
+func (p phase) pends() bool { return p == waiting || p == held || p == returning }
 
 // failure reports whether a cluster of this phase counts against what its wave tolerates.
-func (p phase) failure() bool { return p == failing || p == failed || p.late() }
+func (p phase) failure() bool {
+	return p == failing || p == failed || p == lost || p == returning || p.late()
+}
 
 // late reports whether a cluster of this phase is on its way for longer than the progressDeadline.
 func (p phase) late() bool { return p == timedOut || p == gone }
@@ -119,7 +127,7 @@ type member struct {
 	// wave is the index of its wave.
 	wave  int
 	phase phase
-	// admitted is set when a waiting cluster is admitted now.
+	// admitted is set when a cluster that waits or returns is admitted now.
 	admitted bool
 }
 
@@ -191,6 +199,9 @@ func (r rules) phase(c *Cluster, now time.Time) (p phase, until time.Time) {
 		}
 		return failing, end
 	case Awaited:
+		if c.HasFailed {
+			return lost, time.Time{}
+		}
 		if !r.expires || c.Since.IsZero() {
 			return awaited, time.Time{}
 		}
@@ -203,6 +214,9 @@ func (r rules) phase(c *Cluster, now time.Time) (p phase, until time.Time) {
 		}
 		return overdue, time.Time{}
 	case Pending:
+	}
+	if c.HasFailed {
+		return returning, time.Time{}
 	}
 	if c.Held != "" {
 		return held, time.Time{}

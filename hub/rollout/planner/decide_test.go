@@ -198,6 +198,30 @@ func TestFailures(t *testing.T) {
 			strategy: `{type: Progressive, progressive: {maxConcurrency: 50%, progressDeadline: None}}`,
 			clusters: "a flying 900h, b flying 900h, c pending, d pending", waiting: "c d",
 		},
+		"a failed cluster whose add-on is created again gets the target again, and admits nobody": {
+			strategy: `{type: Progressive, progressive: {maxConcurrency: 3}}`, clusters: "a pending again, b pending",
+			admitted: "a", waiting: "b", stopped: "1 of 2 clusters of the placement failed or timed out (a)",
+		},
+		"it does whatever else failed": {
+			strategy: `{type: Progressive, progressive: {maxConcurrency: 1}}`,
+			clusters: "a failed, b pending again, c flying, d pending", admitted: "b", waiting: "d", stopped: "(a, b)",
+		},
+		"it counts while it has no add-on": {
+			strategy: `{type: Progressive, progressive: {maxConcurrency: 3}}`, clusters: "a awaited again, b pending",
+			waiting: "b", stopped: "(a)",
+		},
+		"where its failure is tolerated, it takes a slot before those that wait": {
+			strategy: `{type: Progressive, progressive: {maxConcurrency: 1, maxFailures: 1}}`,
+			clusters: "a pending, z pending again", admitted: "z", waiting: "a",
+		},
+		"it keeps nobody waiting while it has no add-on, and its failure is tolerated": {
+			strategy: `{type: Progressive, progressive: {maxConcurrency: 1, maxFailures: 1}}`,
+			clusters: "a awaited again, b pending", admitted: "b",
+		},
+		"where it may not move, it counts and keeps what it has": {
+			strategy: `{type: Progressive, progressive: {maxConcurrency: 3}}`, clusters: "a pending again held, b pending",
+			waiting: "a b", stopped: "(a)",
+		},
 		"all failures tolerated": {
 			strategy: `{type: Progressive, progressive: {maxConcurrency: 50%, maxFailures: 100%}}`,
 			clusters: "a failed, b failed, c failed, d pending", admitted: "d",
@@ -524,6 +548,9 @@ func TestTheStatesOfAClusterAreOneTable(t *testing.T) {
 		"likewise without a deadline":          {"a awaited 900h", without, false, false, true},
 		"pending":                              {"a pending", within, false, false, true},
 		"held":                                 {"a pending held", within, false, false, false},
+		"awaited after a failure":              {"a awaited again", within, true, false, false},
+		"pending after a failure":              {"a pending again", within, true, false, false},
+		"likewise, and held":                   {"a pending again held", within, true, false, false},
 		"in flight":                            {"a flying 1m", within, false, true, true},
 		"in flight without a deadline":         {"a flying 900h", without, false, true, true},
 		"failed before the deadline":           {"a failed 1m", within, true, true, true},

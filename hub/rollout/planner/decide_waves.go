@@ -151,13 +151,23 @@ func (w *wave) add(m *member) {
 		w.awaited = append(w.awaited, m.Name)
 	case done:
 		w.done++
-	case held, flying, failing, failed, timedOut, soaking, overdue, gone:
+	case held, flying, failing, failed, timedOut, soaking, overdue, gone, lost, returning:
 	}
 	if m.phase.failure() {
 		w.failures++
 	}
 	if m.phase.keepsSlot() {
 		w.slots++
+	}
+}
+
+// readmit marks the clusters that had the target and return to it. They take their slots before those that wait.
+func readmit(waves []wave, members []member) {
+	for n := range members {
+		if m := &members[n]; m.phase == returning && m.Held == "" {
+			m.admitted = true
+			waves[m.wave].slots++
+		}
 	}
 }
 

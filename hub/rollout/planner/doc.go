@@ -16,6 +16,9 @@
 //	awaited     no  | no  | yes     without the add-on, and will get it
 //	overdue     no  | no  | no      likewise, and its former add-on is being deleted for longer than the progressDeadline
 //	gone        yes | no  | no      likewise, and its add-on was deleted on its way, which takes longer than that
+//	lost        yes | no  | no      likewise, and it failed with the add-on that it had
+//	returning   yes | no  | no      pending, and it failed with the add-on that it had: it gets the target again at once,
+//	                                whatever failed, and keeps a slot where it does
 //	waiting     no  | no  | yes     pending, and may move
 //	held        no  | no  | no      pending, and may not move
 //	in flight   no  | yes | yes
@@ -40,5 +43,5 @@
 //     last group of its own kind.
 //   - Nothing is remembered from one plan to the next. A cluster that was admitted and whose state does not show that
 //     yet has to be given as InFlight, or its slot may be given to another one as well. So has a cluster whose add-on
-//     is created again to be given with the time that it takes in all.
+//     is created again to be given with the time that it takes in all, and with its failure.
 package planner

@@ -25,7 +25,8 @@ func strategy(tb testing.TB, text string) clusterv1alpha1.RolloutStrategy {
 // clusters reads clusters: "name state age", separated by commas. A name may have its decision group, "c1/0" or
 // "c1/0=canary"; without one it is in group 0, and "c1/-" has none. "held" after the state of a cluster holds it, and
 // "broken" says that an earlier target left it so. "due=1h" says
-// that one which broke while it soaked should have soaked an hour ago.
+// that one which broke while it soaked should have soaked an hour ago, and "again" that it failed with the add-on that it
+// had.
 func clusters(tb testing.TB, text string) []Cluster {
 	tb.Helper()
 	states := map[string]State{"pending": Pending, "flying": InFlight, "failed": Failed, "done": Succeeded, "awaited": Awaited}
@@ -52,6 +53,10 @@ func clusters(tb testing.TB, text string) []Cluster {
 		for _, word := range words[2:] {
 			if word == "broken" {
 				c.Broken = true
+				continue
+			}
+			if word == "again" {
+				c.HasFailed = true
 				continue
 			}
 			if age, found := strings.CutPrefix(word, "due="); found {
