@@ -12,14 +12,12 @@ import (
 	"github.com/spokelet/spokelet/agent/bootstrap"
 	"github.com/spokelet/spokelet/agent/hubconn"
 	"github.com/spokelet/spokelet/agent/join"
-	"github.com/spokelet/spokelet/csr"
 )
 
 // join requests a credential with the bootstrap kubeconfig. It ends when there is one, when the hub accepts the
 // rejected one again, or when the bootstrap kubeconfig changes.
-func (a *agent) join(
-	ctx context.Context, v view, target bootstrap.Target, id csr.Identity, rejected *join.Credential,
-) error {
+func (a *agent) join(ctx context.Context, v view, rejected *join.Credential) error {
+	target, id := v.target, v.id
 	r := &report{state: &a.state, logger: ctrl.LoggerFrom(ctx), hub: target.Server.Server}
 	r.progress("asking hub " + target.Server.Server + " for the certificate of cluster " + id.Cluster)
 	ctx, end := context.WithCancelCause(ctx)
@@ -40,7 +38,7 @@ func (a *agent) join(
 	if a.config.Gates.MultipleHubs {
 		watchdog := a.newWatchdog(target, end)
 		config.Wrap((&hubconn.Responses{Clock: a.clock, Answered: watchdog.Reset}).Wrap)
-		if err := errors.Join(mgr.Add(watchdog), mgr.Add(a.newReturn(v, target, id.Cluster, end))); err != nil {
+		if err := errors.Join(mgr.Add(watchdog), mgr.Add(a.newReturn(v, end))); err != nil {
 			return fmt.Errorf("adding the watches of the hubs: %w", err)
 		}
 	}
@@ -81,11 +79,9 @@ func (a *agent) newWatchdog(target bootstrap.Target, end context.CancelCauseFunc
 }
 
 // newReturn returns what ends the phase when a hub that comes before the one that is joined can be joined again.
-func (a *agent) newReturn(
-	v view, target bootstrap.Target, clusterName string, end context.CancelCauseFunc,
-) *bootstrap.Return {
+func (a *agent) newReturn(v view, end context.CancelCauseFunc) *bootstrap.Return {
 	return &bootstrap.Return{
-		Selector: a.selector, Candidates: v.found, Stored: v.storedServer(), Joining: target.Server, Cluster: clusterName,
+		Selector: a.selector, Candidates: v.found, Stored: v.storedServer(), Joining: v.target.Server, Cluster: v.id.Cluster,
 		Clock: a.clock, End: endPhase(end),
 	}
 }

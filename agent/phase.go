@@ -25,11 +25,14 @@ type phaseOverError string
 // Error returns why the phase ended.
 func (p phaseOverError) Error() string { return string(p) }
 
-// view is the input of the choice of a phase.
+// view is the input of the choice of a phase, and what was chosen.
 type view struct {
 	found []bootstrap.Candidate
 	// stored is the Secret of the stored credential; nil when there is none.
 	stored *corev1.Secret
+	// target is the hub of the phase and id who the agent is there; both are empty while there is none.
+	target bootstrap.Target
+	id     csr.Identity
 }
 
 // storedServer returns the hub of the stored credential; nil if there is none or it cannot be used, so that only a

@@ -108,10 +108,10 @@ func (a *agent) phase(ctx context.Context, pause time.Duration) error {
 	}
 	v := view{found: found, stored: stored}
 	if err := a.connectSpoke(ctx); err != nil {
-		return a.await(ctx, v, err.Error(), 0, nil)
+		return a.await(ctx, v, err.Error(), 0)
 	}
 	if !bootstrap.AnyUsable(found) && v.storedServer() == nil {
-		return a.await(ctx, v, bootstrap.Problems(found), 0, nil)
+		return a.await(ctx, v, bootstrap.Problems(found), 0)
 	}
 	id, err := join.Identify(ctx, a.live, a.hubSecret(), csr.Identity{
 		Cluster: a.config.ClusterName, Agent: a.config.AgentID,
@@ -121,9 +121,10 @@ func (a *agent) phase(ctx context.Context, pause time.Duration) error {
 	}
 	target, why := a.selectHub(ctx, v, id.Cluster)
 	if target.Server.Server == "" {
-		return a.await(ctx, v, why, pause, nil)
+		return a.await(ctx, v, why, pause)
 	}
-	return a.act(ctx, v, target, id, why, pause)
+	v.target, v.id = target, id
+	return a.act(ctx, v, why, pause)
 }
 
 // selectHub returns the hub of this phase; without a server there is none, and why is the reason. One bootstrap
@@ -146,9 +147,8 @@ func (a *agent) selectHub(ctx context.Context, v view, clusterName string) (targ
 
 // act serves with the stored credential of the selected hub if it can be used, else joins if there is a bootstrap
 // kubeconfig, else waits.
-func (a *agent) act(
-	ctx context.Context, v view, target bootstrap.Target, id csr.Identity, why string, pause time.Duration,
-) error {
+func (a *agent) act(ctx context.Context, v view, why string, pause time.Duration) error {
+	target, id := v.target, v.id
 	a.hubClock.Query(ctx, target.Server, issue.PairOf(v.stored), a.config.WrapTransport)
 	facts := join.Facts{Server: target.Server, Identity: id, Now: a.hubClock.Now()}
 	rejected := a.rejected.Load()
@@ -167,18 +167,18 @@ func (a *agent) act(
 			logger.Info("serving with the stored credential, but there is no way to join again", "reason", why)
 		}
 		logger.Info("serving", "agent", id.Agent, "certificateExpires", credential.NotAfter)
-		return a.serve(ctx, v, target, credential)
+		return a.serve(ctx, v, credential)
 	case target.Kubeconfig == nil:
 		if !a.config.Gates.MultipleHubs {
 			pause = 0 // nothing but a change helps
 		}
-		return a.await(ctx, v, why+"; the stored credential cannot be used: "+verdict.Message, pause, &id)
+		return a.await(ctx, v, why+"; the stored credential cannot be used: "+verdict.Message, pause)
 	}
 	logger.Info("joining", "agent", id.Agent, "reason", verdict.Message)
 	if verdict.Reason != join.ReasonRefused {
 		rejected = nil
 	}
-	return a.join(ctx, v, target, id, rejected)
+	return a.join(ctx, v, rejected)
 }
 
 func (a *agent) storedCredential(ctx context.Context) (*corev1.Secret, error) {
@@ -192,9 +192,9 @@ func (a *agent) storedCredential(ctx context.Context) (*corev1.Secret, error) {
 	return &secret, nil
 }
 
-// await waits until an input of the choice changes, but no longer than the pause unless that is zero. With the identity
-// of a former credential it keeps the works of its hub meanwhile, by their offline copies.
-func (a *agent) await(ctx context.Context, v view, why string, pause time.Duration, former *csr.Identity) error {
+// await waits until an input of the choice changes, but no longer than the pause unless that is zero. Where a
+// hub is chosen it keeps the works of the stored credential meanwhile, by their offline copies.
+func (a *agent) await(ctx context.Context, v view, why string, pause time.Duration) error {
 	if a.state.Set("waiting: " + why) {
 		ctrl.LoggerFrom(ctx).Info("waiting", "reason", why)
 	}
@@ -212,8 +212,8 @@ func (a *agent) await(ctx context.Context, v view, why string, pause time.Durati
 	if v.stored != nil {
 		watcher.Credential.Data = v.stored.Data
 	}
-	if server := v.storedServer(); former != nil && server != nil {
-		if _, err := a.worksWithoutHub(ctx, mgr, server.Server, former.Cluster); err != nil {
+	if server := v.storedServer(); v.id.Cluster != "" && server != nil {
+		if _, err := a.worksWithoutHub(ctx, mgr, server.Server, v.id.Cluster); err != nil {
 			return err
 		}
 	}

@@ -370,7 +370,7 @@ func TestNoGracePeriodEvictsAtOnce(t *testing.T) {
 		p := play(t, func(_ *played, c *Config) { c.EvictionGracePeriod = given })
 		mgr, err := p.newManager(ctrl.LoggerInto(t.Context(), logr.Discard()))
 		require.NoError(t, err)
-		r, err := p.works(t.Context(), mgr, nil, "https://hub.example.com", "c1")
+		r, err := p.works(t.Context(), mgr, "https://hub.example.com", "c1")
 		require.NoError(t, err)
 		assert.Equal(t, want, r.EvictionGrace, "zero would be the default of an hour")
 	}

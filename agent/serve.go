@@ -113,14 +113,14 @@ func (s *serving) reconcilers() []kit.Setup {
 // serve serves as a member of the hub. It ends when the credential or the bootstrap kubeconfig leads to another hub,
 // when the hub rejects the credential, and where there are several hubs when this one denies the cluster or stops
 // responding.
-func (a *agent) serve(ctx context.Context, v view, target bootstrap.Target, credential join.Credential) error {
+func (a *agent) serve(ctx context.Context, v view, credential join.Credential) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	s := &serving{agent: a, target: target, credential: credential, ends: ends{end: end}}
+	s := &serving{agent: a, target: v.target, credential: credential, ends: ends{end: end}}
 	if a.config.Gates.MultipleHubs {
-		s.watchdog = a.newWatchdog(target, end)
+		s.watchdog = a.newWatchdog(v.target, end)
 	}
-	moved := func(now []bootstrap.Candidate) string { return bootstrap.Moved(target.Server, now) }
+	moved := func(now []bootstrap.Candidate) string { return bootstrap.Moved(v.target.Server, now) }
 	s.watcher = a.newWatcher(v, moved, end)
 	return s.run(ctx, func() error { return a.setupPhase(s.mgr, s.watcher) })
 }
@@ -155,9 +155,10 @@ func (s *serving) run(ctx context.Context, setup func() error) error {
 		return err
 	}
 	if s.config.Duties.Works {
-		if s.applier, err = s.works(ctx, s.spoke, s.hub, server, s.credential.Identity.Cluster); err != nil {
+		if s.applier, err = s.works(ctx, s.spoke, server, s.credential.Identity.Cluster); err != nil {
 			return err
 		}
+		s.applier.Hub = s.hub
 		if err := s.applier.SetupOffline(s.mgr); err != nil {
 			return err
 		}

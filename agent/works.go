@@ -27,14 +27,14 @@ import (
 	"github.com/spokelet/spokelet/internal/token"
 )
 
-// works returns the reconciler of the works of a hub and a cluster, with its offline copies. hub is nil in a phase
-// without a connection to the hub.
+// works returns the reconciler of the works of a hub and a cluster, with its offline copies. A phase with a connection
+// to the hub sets that.
 func (a *agent) works(
-	ctx context.Context, spoke, hub cluster.Cluster, server, clusterName string,
+	ctx context.Context, spoke cluster.Cluster, server, clusterName string,
 ) (*work.Reconciler, error) {
 	c := &a.config
 	r := &work.Reconciler{
-		Cluster: clusterName, AgentID: c.AgentID, HubHash: work.HubHash(server), Hub: hub, Spoke: spoke,
+		Cluster: clusterName, AgentID: c.AgentID, HubHash: work.HubHash(server), Spoke: spoke,
 		EvictionGrace: max(c.EvictionGracePeriod, evictAtOnce), Workers: c.Workers, Clock: a.clock,
 		MaxWatches: c.MaxWatches, Relist: c.WorkRelist,
 		RawFeedback: c.Gates.RawFeedback, MaxJSONRawLength: c.MaxJSONRawLength,
@@ -72,7 +72,7 @@ func (a *agent) worksWithoutHub(
 	if err != nil {
 		return false, err
 	}
-	r, err := a.works(ctx, spoke, nil, server, clusterName)
+	r, err := a.works(ctx, spoke, server, clusterName)
 	if err != nil {
 		return false, err
 	}

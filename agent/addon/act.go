@@ -24,37 +24,48 @@ import (
 func (r *Reconciler) serve(ctx context.Context, f facts, p plan) []result {
 	results := make([]result, 0, len(p.serve))
 	for _, reg := range p.serve {
+		s := &serving{Reconciler: r, facts: f, place: p.place, reg: reg}
 		if reg.account != nil {
-			results = append(results, r.serveToken(ctx, f, p.place, reg))
+			results = append(results, s.serveToken(ctx))
 			continue
 		}
-		results = append(results, r.serveCertificate(ctx, f, p.place, reg))
+		results = append(results, s.serveCertificate(ctx))
 	}
 	return results
 }
 
-// serveCertificate does the next step for one registration that gets a certificate.
-func (r *Reconciler) serveCertificate(ctx context.Context, f facts, p place, reg registration) result {
+// serving is what a pass serves one registration with.
+type serving struct {
+	*Reconciler
+
+	// facts has the times of the last look at the clocks.
+	facts facts
+	place place
+	reg   registration
+}
+
+// serveCertificate does the next step for a registration that gets a certificate.
+func (s *serving) serveCertificate(ctx context.Context) result {
 	var have stored
 	issuer := issue.Issuer{
-		Hub: r.Hub.GetClient(), HubLive: r.Hub.GetAPIReader(), HubSeen: r.requests,
-		Agent: r.Agent.GetClient(), AgentLive: r.Agent.GetAPIReader(),
-		Namespace: r.Namespace, Secret: r.SecretName, HubName: r.Server.Name(), User: r.User,
+		Hub: s.Hub.GetClient(), HubLive: s.Hub.GetAPIReader(), HubSeen: s.requests,
+		Agent: s.Agent.GetClient(), AgentLive: s.Agent.GetAPIReader(),
+		Namespace: s.Namespace, Secret: s.SecretName, HubName: s.Server.Name(), User: s.User,
 	}
 	answer, err := issuer.Ask(ctx, issue.Task{
-		Now: f.hubNow(), Want: reg.request,
+		Now: s.facts.hubNow(), Want: s.reg.request,
 		Load: func(ctx context.Context, live bool) (issue.Pair, bool, error) {
 			var err error
-			if have, err = r.load(ctx, f, p.side, reg, live); err != nil || have.secret == nil {
+			if have, err = s.load(ctx, live); err != nil || have.secret == nil {
 				return issue.Pair{}, false, err
 			}
 			return issue.PairOf(have.secret), have.renew, nil
 		},
 	})
-	look := f.toLocal(issue.LookAtClock(f.ahead, f.hubNow(), answer.Wake))
-	answer.Wake = f.toLocal(answer.Wake)
-	answer.Condition = issue.WithClockNote(answer.Condition, f.ahead)
-	res := newResult(reg)
+	look := s.facts.toLocal(issue.LookAtClock(s.facts.ahead, s.facts.hubNow(), answer.Wake))
+	answer.Wake = s.facts.toLocal(answer.Wake)
+	answer.Condition = issue.WithClockNote(answer.Condition, s.facts.ahead)
+	res := newResult(s.reg)
 	res.condition, res.awaited = answer.Condition, answer.Awaited
 	if answer.Urgent {
 		res.deadline = answer.Wake
@@ -67,45 +78,43 @@ func (r *Reconciler) serveCertificate(ctx context.Context, f facts, p place, reg
 		return res
 	}
 	if answer.Step == issue.StepStart {
-		log.FromContext(ctx).Info("asked the hub for a certificate", "signer", reg.request.Signer)
+		log.FromContext(ctx).Info("asked the hub for a certificate", "signer", s.reg.request.Signer)
 	}
 	if answer.Step == issue.StepTake {
-		return r.take(ctx, issuer, f, p, reg, have, answer)
+		return s.take(ctx, issuer, have, answer)
 	}
 	if have.secret == nil || have.renew {
 		return res
 	}
 	pair := issue.PairOf(have.secret)
-	if !issue.JudgePair(pair, reg.request, f.hubNow()).Fits {
+	if !issue.JudgePair(pair, s.reg.request, s.facts.hubNow()).Fits {
 		return res
 	}
 	res.served = true
-	return res.failed(r.store(ctx, f, p, reg, have.secret, credential{pair: pair}))
+	return res.failed(s.store(ctx, have.secret, credential{pair: pair}))
 }
 
 // take stores a new certificate, or keeps it with its pending key while its namespace is missing.
-func (r *Reconciler) take(
-	ctx context.Context, issuer issue.Issuer, f facts, p place, reg registration, have stored, answer issue.Answer,
-) result {
-	res := newResult(reg)
+func (s *serving) take(ctx context.Context, issuer issue.Issuer, have stored, answer issue.Answer) result {
+	res := newResult(s.reg)
 	res.condition, res.outcome = answer.Condition, reconcile.DoneUntil(answer.Wake)
-	absent := r.namespaceAbsent(p)
+	absent := s.namespaceAbsent(s.place)
 	var err error
 	if !absent {
-		err = r.store(ctx, f, p, reg, have.secret, credential{pair: answer.Pair})
+		err = s.store(ctx, have.secret, credential{pair: answer.Pair})
 		absent = have.secret == nil && isNamespaceMissing(err)
 	}
 	if absent {
-		res.missing = p.namespace
+		res.missing = s.place.namespace
 		res = res.withFailure(fmt.Sprintf("namespace %s of the add-on agent does not exist or is being deleted on "+
-			"the cluster: the certificate is kept and stored as soon as the namespace is there", p.namespace))
-		res.outcome = res.outcome.And(r.awaitNamespace(p, f.now))
+			"the cluster: the certificate is kept and stored as soon as the namespace is there", s.place.namespace))
+		res.outcome = res.outcome.And(s.awaitNamespace(s.place, s.facts.now))
 		return res.failed(issuer.Keep(ctx, answer))
 	}
 	if err != nil {
 		return res.failed(err)
 	}
-	log.FromContext(ctx).Info("stored a certificate", "secret", reg.secret, "rotateAt", answer.Wake)
+	log.FromContext(ctx).Info("stored a certificate", "secret", s.reg.secret, "rotateAt", answer.Wake)
 	res.served = true
 	if err := issuer.Finish(ctx, answer); err != nil {
 		res.outcome = res.outcome.And(reconcile.FromError(err))

@@ -76,9 +76,9 @@ func FuzzSecret(f *testing.F) {
 		}
 		_ = fromOtherHub(secret, server)
 		require.Empty(t, ownerOf(secret, addonWith(), sideAgent, secret.Annotations[names.AnnotationHub]).foreign)
-		once, err := r.fill(addonWith(), sideAgent, reg, secret, fresh)
+		once, err := fill(r, reg, secret, fresh)
 		require.NoError(t, err)
-		twice, err := r.fill(addonWith(), sideAgent, reg, once, fresh)
+		twice, err := fill(r, reg, once, fresh)
 		require.NoError(t, err)
 		assert.Equal(t, once, twice)
 		assert.Equal(t, "x", string(once.Data["theirs"]))

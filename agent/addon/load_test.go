@@ -38,7 +38,7 @@ func TestASecretOfOthersThatIsGoneDoesNotBlockAnAddonWhileItIsStillInTheCache(t 
 			cached: fake.NewClientBuilder().WithObjects(foreign.DeepCopy()).Build(),
 			live:   fake.NewClientBuilder().WithObjects(onServer...).Build(),
 		}}}
-		return r.load(t.Context(), f, sideAgent, reg, false)
+		return (&serving{r, f, place{side: sideAgent}, reg}).load(t.Context(), false)
 	}
 	have, err := load()
 	require.NoError(t, err)

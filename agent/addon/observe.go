@@ -113,38 +113,34 @@ func mergeSides(found []ownedSecret) []ownedSecret {
 	return merged
 }
 
-// load reads the credential Secret of a registration. Whether the Secret is of another owner is decided by the API
+// load reads the credential Secret of the registration. Whether the Secret is of another owner is decided by the API
 // server: the watch that reports its deletion may be ahead of the cache, and the cache then reports no further event.
-func (r *Reconciler) load(
-	ctx context.Context, f facts, on side, reg registration, live bool,
-) (stored, error) {
-	reader := client.Reader(r.sides[on].GetClient())
+func (s *serving) load(ctx context.Context, live bool) (stored, error) {
+	reader := client.Reader(s.sides[s.place.side].GetClient())
 	if live {
-		reader = r.sides[on].GetAPIReader()
+		reader = s.sides[s.place.side].GetAPIReader()
 	}
 	var secret corev1.Secret
-	switch err := reader.Get(ctx, reg.secret, &secret); {
+	switch err := reader.Get(ctx, s.reg.secret, &secret); {
 	case apierrors.IsNotFound(err):
 		return stored{}, nil
 	case err != nil:
-		return stored{}, fmt.Errorf("reading secret %s: %w", reg.secret, err)
+		return stored{}, fmt.Errorf("reading secret %s: %w", s.reg.secret, err)
 	}
-	if err := r.checkOwner(ctx, &secret, f, on, reg); err != nil {
+	if err := s.checkOwner(ctx, &secret); err != nil {
 		if foreign := (foreignError{}); !live && errors.As(err, &foreign) {
-			return r.load(ctx, f, on, reg, true)
+			return s.load(ctx, true)
 		}
 		return stored{}, err
 	}
-	return stored{secret: secret.DeepCopy(), renew: fromOtherHub(&secret, r.Server)}, nil
+	return stored{secret: secret.DeepCopy(), renew: fromOtherHub(&secret, s.Server)}, nil
 }
 
 // checkOwner returns a foreignError for a Secret of another add-on or agent. Secrets of an agent whose namespace is
 // gone are ours.
-func (r *Reconciler) checkOwner(
-	ctx context.Context, secret *corev1.Secret, f facts, on side, reg registration,
-) error {
-	owner := ownerOf(secret, f, on, r.Server.Name())
-	if secret.Labels[names.LabelCredential] == "" && !isCredentialOf(secret, f, reg) {
+func (s *serving) checkOwner(ctx context.Context, secret *corev1.Secret) error {
+	owner := ownerOf(secret, s.facts, s.place.side, s.Server.Name())
+	if secret.Labels[names.LabelCredential] == "" && !isCredentialOf(secret, s.facts, s.reg) {
 		owner.foreign = fmt.Sprintf("secret %s/%s exists and is not a credential of the add-on: delete it, or give the "+
 			"add-on another namespace", secret.Namespace, secret.Name)
 	}
@@ -152,19 +148,19 @@ func (r *Reconciler) checkOwner(
 		return nil
 	}
 	err := foreignError{message: owner.foreign, until: []target{
-		{side: on, kind: kindSecret, namespace: secret.Namespace, name: secret.Name},
+		{side: s.place.side, kind: kindSecret, namespace: secret.Namespace, name: secret.Name},
 	}}
 	if owner.unlessGone == "" {
 		return err
 	}
-	switch state, readErr := readPresence(ctx, r.sides[on].GetAPIReader(), owner.unlessGone); {
+	switch state, readErr := readPresence(ctx, s.sides[s.place.side].GetAPIReader(), owner.unlessGone); {
 	case state == presenceMissing:
 		return nil
 	case readErr != nil:
 		return fmt.Errorf("finding out whether the agent that secret %s/%s belongs to is still there: %w",
 			secret.Namespace, secret.Name, readErr)
 	}
-	err.until = append(err.until, target{side: on, kind: kindNamespace, name: owner.unlessGone})
+	err.until = append(err.until, target{side: s.place.side, kind: kindNamespace, name: owner.unlessGone})
 	return err
 }
 

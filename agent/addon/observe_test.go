@@ -201,7 +201,7 @@ func TestFillKeepsWhatOthersPutThere(t *testing.T) {
 		Data:       map[string][]byte{"theirs": []byte("x"), "kubeconfig": []byte("old")},
 	}
 	reg, pair := registration{kubeconfig: true}, issue.Pair{Certificate: []byte("crt"), Key: []byte("key")}
-	got, err := r.fill(addonWith(), sideAgent, reg, seen, credential{pair: pair})
+	got, err := fill(r, reg, seen, credential{pair: pair})
 	require.NoError(t, err)
 	assert.Equal(t, "x", string(got.Data["theirs"]))
 	assert.Equal(t, "x", got.Labels["theirs"])
@@ -213,10 +213,10 @@ func TestFillKeepsWhatOthersPutThere(t *testing.T) {
 	assert.False(t, SecretSelector("c2").Matches(labelsOf(got)))
 	assert.False(t, selector.Matches(labelsOf(seen)))
 
-	again, err := r.fill(addonWith(), sideAgent, reg, got, credential{pair: pair})
+	again, err := fill(r, reg, got, credential{pair: pair})
 	require.NoError(t, err)
 	assert.Equal(t, got, again, "filled once, nothing is left to write")
-	bare, err := r.fill(addonWith(), sideAgent, registration{}, &corev1.Secret{}, credential{pair: pair})
+	bare, err := fill(r, registration{}, &corev1.Secret{}, credential{pair: pair})
 	require.NoError(t, err)
 	assert.NotContains(t, bare.Data, "kubeconfig")
 }
@@ -237,4 +237,9 @@ func TestASecretOnBothSidesIsOneOfTheSameCluster(t *testing.T) {
 		assert.False(t, obsolete(merged[0], types.NamespacedName{}, p, []result{{served: true}}), "it is in use on side %s", at)
 		assert.Equal(t, at == sideSpoke, obsolete(merged[1], types.NamespacedName{}, p, []result{{served: true}}))
 	}
+}
+
+// fill fills a Secret of the agent's side for a registration.
+func fill(r *Reconciler, reg registration, seen *corev1.Secret, fresh credential) (*corev1.Secret, error) {
+	return (&serving{r, addonWith(), place{side: sideAgent}, reg}).fill(seen, fresh)
 }

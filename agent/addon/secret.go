@@ -34,43 +34,39 @@ func (c credential) putToken(secret *corev1.Secret) {
 
 // store writes the credential Secret if it differs. A Secret of that name without our labels becomes ours if another
 // agent stored the credential of this add-on in it.
-func (r *Reconciler) store(
-	ctx context.Context, f facts, p place, reg registration, seen *corev1.Secret, fresh credential,
-) error {
-	c := r.sides[p.side].GetClient()
+func (s *serving) store(ctx context.Context, seen *corev1.Secret, fresh credential) error {
+	c := s.sides[s.place.side].GetClient()
 	if seen == nil {
-		secret, err := r.fill(f, p.side, reg, &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: reg.secret.Namespace, Name: reg.secret.Name},
+		secret, err := s.fill(&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.reg.secret.Namespace, Name: s.reg.secret.Name},
 		}, fresh)
 		if err != nil {
 			return err
 		}
 		err = c.Create(ctx, secret)
 		if !apierrors.IsAlreadyExists(err) {
-			return wrapStore(err, reg)
+			return wrapStore(err, s.reg)
 		}
-		return r.adopt(ctx, f, p, reg, fresh, err)
+		return s.adopt(ctx, fresh, err)
 	}
-	secret, err := r.fill(f, p.side, reg, seen, fresh)
+	secret, err := s.fill(seen, fresh)
 	if err != nil || equality.Semantic.DeepEqual(secret, seen) {
 		return err
 	}
-	return wrapStore(c.Update(ctx, secret), reg)
+	return wrapStore(c.Update(ctx, secret), s.reg)
 }
 
 // adopt takes over a Secret with the name of ours that our cache does not hold, because it has no labels of ours or
 // those of a former name of the cluster. If it has our labels, the cache is only late.
-func (r *Reconciler) adopt(
-	ctx context.Context, f facts, p place, reg registration, fresh credential, exists error,
-) error {
-	have, err := r.load(ctx, f, p.side, reg, true)
+func (s *serving) adopt(ctx context.Context, fresh credential, exists error) error {
+	have, err := s.load(ctx, true)
 	if err != nil {
 		return err
 	}
-	if have.secret == nil || isShown(have.secret, f.cluster) {
-		return wrapStore(exists, reg)
+	if have.secret == nil || isShown(have.secret, s.facts.cluster) {
+		return wrapStore(exists, s.reg)
 	}
-	return r.store(ctx, f, p, reg, have.secret, fresh)
+	return s.store(ctx, have.secret, fresh)
 }
 
 // isShown reports whether the cache of the agent of a cluster holds a Secret.
@@ -87,39 +83,37 @@ func wrapStore(err error, reg registration) error {
 
 // fill returns a copy of a Secret with the credential, the kubeconfig, labels and annotations. Unknown keys stay. The
 // update that stores the new credential also removes the old driver's keys.
-func (r *Reconciler) fill(
-	f facts, on side, reg registration, seen *corev1.Secret, fresh credential,
-) (*corev1.Secret, error) {
+func (s *serving) fill(seen *corev1.Secret, fresh credential) (*corev1.Secret, error) {
 	secret := seen.DeepCopy()
 	if secret.Data == nil {
 		secret.Data = map[string][]byte{}
 	}
-	secret.Data[csr.KeyClusterName] = []byte(f.cluster)
-	describes, write := r.Server.Describes, r.Server.Kubeconfig
-	if reg.account != nil {
-		describes, write = r.Server.DescribesToken, r.Server.TokenKubeconfig
+	secret.Data[csr.KeyClusterName] = []byte(s.facts.cluster)
+	describes, write := s.Server.Describes, s.Server.Kubeconfig
+	if s.reg.account != nil {
+		describes, write = s.Server.DescribesToken, s.Server.TokenKubeconfig
 		fresh.putToken(secret)
 	} else {
 		fresh.pair.Put(secret)
-		if reg.kubeconfig {
+		if s.reg.kubeconfig {
 			delete(secret.Data, token.KeyToken)
 		}
 	}
-	if reg.kubeconfig && !describes(secret.Data[csr.KeyKubeconfig]) {
+	if s.reg.kubeconfig && !describes(secret.Data[csr.KeyKubeconfig]) {
 		kubeconfig, err := write()
 		if err != nil {
 			return nil, err
 		}
 		secret.Data[csr.KeyKubeconfig] = kubeconfig
 	}
-	if !isShown(seen, f.cluster) || seen.Annotations[names.AnnotationHub] != r.Server.Name() ||
+	if !isShown(seen, s.facts.cluster) || seen.Annotations[names.AnnotationHub] != s.Server.Name() ||
 		seen.Annotations[names.AnnotationAgent] == "" {
 		// Two agents of one cluster at one hub share the Secret; the mark of the first one stays.
-		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, names.AnnotationAgent, markOf(f, on))
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, names.AnnotationAgent, markOf(s.facts, s.place.side))
 	}
 	metav1.SetMetaDataLabel(&secret.ObjectMeta, names.LabelCredential, names.CredentialAddon)
-	metav1.SetMetaDataLabel(&secret.ObjectMeta, names.LabelClusterName, f.cluster)
-	metav1.SetMetaDataLabel(&secret.ObjectMeta, names.LabelAddonName, f.name)
-	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, names.AnnotationHub, r.Server.Name())
+	metav1.SetMetaDataLabel(&secret.ObjectMeta, names.LabelClusterName, s.facts.cluster)
+	metav1.SetMetaDataLabel(&secret.ObjectMeta, names.LabelAddonName, s.facts.name)
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, names.AnnotationHub, s.Server.Name())
 	return secret, nil
 }

@@ -32,12 +32,12 @@ func (s tokenState) good(now time.Time) bool {
 	return s.verdict.Fits && !s.renew && now.Before(s.rotateAt)
 }
 
-// serveToken does the next step for one registration that gets a token.
-func (r *Reconciler) serveToken(ctx context.Context, f facts, p place, reg registration) result {
-	res := newResult(reg)
-	have, err := r.loadToken(ctx, f, p, reg, false)
-	if err == nil && !have.good(f.now) {
-		have, err = r.confirmToken(ctx, &f, p, reg)
+// serveToken does the next step for a registration that gets a token.
+func (s *serving) serveToken(ctx context.Context) result {
+	res := newResult(s.reg)
+	have, err := s.loadToken(ctx, false)
+	if err == nil && !have.good(s.facts.now) {
+		have, err = s.confirmToken(ctx)
 	}
 	// While the old token is valid, the add-on is served.
 	served := have.verdict.Fits && !have.renew
@@ -47,22 +47,22 @@ func (r *Reconciler) serveToken(ctx context.Context, f facts, p place, reg regis
 		return res
 	}
 	res.served = served
-	if have.good(f.now) {
+	if have.good(s.facts.now) {
 		res.condition = token.Refreshed(have.verdict.ExpiresAt)
 		res.outcome = reconcile.DoneUntil(have.rotateAt)
 		kept := credential{token: tokenOf(have.secret).token, issuedAt: have.issuedAt}
-		return res.failed(r.store(ctx, f, p, reg, have.secret, kept))
+		return res.failed(s.store(ctx, have.secret, kept))
 	}
-	if reg.account.uid == "" {
-		res.waits = reg.account.missing
+	if s.reg.account.uid == "" {
+		res.waits = s.reg.account.missing
 		return res
 	}
-	if r.namespaceMissing(ctx, p, have) {
-		res.missing, res.outcome = p.namespace, r.awaitNamespace(p, f.now)
+	if s.namespaceMissing(ctx, have) {
+		res.missing, res.outcome = s.place.namespace, s.awaitNamespace(s.place, s.facts.now)
 		return res.withFailure(fmt.Sprintf("namespace %s of the add-on agent does not exist or is being deleted on "+
-			"the cluster: the token is asked for as soon as the namespace is there", p.namespace))
+			"the cluster: the token is asked for as soon as the namespace is there", s.place.namespace))
 	}
-	return r.refresh(ctx, f, p, reg, have, res)
+	return s.refresh(ctx, have, res)
 }
 
 // messageRushed is the failure while no more tokens are asked for.
@@ -72,40 +72,38 @@ const messageRushed = "%d tokens were issued within %s, so something removes or 
 // refresh requests a token and stores it, but not more of them than certificates: each is valid for a long time, and
 // nobody can take one back. That a token is due is no exception: who may write the Secret can make up one that is, and
 // a token is due minutes before it ends.
-func (r *Reconciler) refresh(
-	ctx context.Context, f facts, p place, reg registration, have tokenState, res result,
-) result {
+func (s *serving) refresh(ctx context.Context, have tokenState, res result) result {
 	served := res.served
-	fresh, kept := r.unstoredToken(f, p, reg)
+	fresh, kept := s.unstoredToken()
 	if !kept {
-		times, _ := r.issued.Get(f.name)
-		if again := issue.Next(times, f.now); f.now.Before(again) {
+		times, _ := s.issued.Get(s.facts.name)
+		if again := issue.Next(times, s.facts.now); s.facts.now.Before(again) {
 			res.outcome = reconcile.DoneUntil(again)
 			return res.withFailure(fmt.Sprintf(messageRushed, issue.MaxRecent, issue.RecentWindow,
 				again.UTC().Format(time.RFC3339)))
 		}
 		var err error
-		if fresh, err = r.requestToken(ctx, f); err != nil {
+		if fresh, err = s.requestToken(ctx); err != nil {
 			res = res.failed(err)
 			res.served = served
 			return res
 		}
 	}
 	// The answer may have taken its time.
-	r.readClocks(&f)
-	state := judgeToken(fresh, f, reg)
+	s.readClocks(&s.facts)
+	state := judgeToken(fresh, s.facts, s.reg)
 	if !state.verdict.Fits {
 		res = res.failed(fmt.Errorf("the hub issued something else than was asked for: %s", state.verdict.Why))
 		res.served = served
 		return res
 	}
-	if err := r.store(ctx, f, p, reg, have.secret, fresh); err != nil {
-		r.unstored.Put(unstoredKey{p.side, reg.secret}, fresh)
+	if err := s.store(ctx, have.secret, fresh); err != nil {
+		s.unstored.Put(unstoredKey{s.place.side, s.reg.secret}, fresh)
 		res = res.failed(err)
 		res.served = served
 		return res
 	}
-	log.FromContext(ctx).Info("stored a token", "secret", reg.secret, "rotateAt", state.rotateAt)
+	log.FromContext(ctx).Info("stored a token", "secret", s.reg.secret, "rotateAt", state.rotateAt)
 	res.served, res.condition = true, token.Refreshed(state.verdict.ExpiresAt)
 	res.outcome = reconcile.DoneUntil(state.rotateAt)
 	return res
@@ -113,24 +111,24 @@ func (r *Reconciler) refresh(
 
 // unstoredToken returns the token that could not be stored before, if it still fits: each is valid for a long time, and
 // nobody can take one back.
-func (r *Reconciler) unstoredToken(f facts, p place, reg registration) (credential, bool) {
-	key := unstoredKey{p.side, reg.secret}
-	fresh, ok := r.unstored.Get(key)
-	r.unstored.Forget(key)
-	return fresh, ok && judgeToken(fresh, f, reg).good(f.now)
+func (s *serving) unstoredToken() (credential, bool) {
+	key := unstoredKey{s.place.side, s.reg.secret}
+	fresh, ok := s.unstored.Get(key)
+	s.unstored.Forget(key)
+	return fresh, ok && judgeToken(fresh, s.facts, s.reg).good(s.facts.now)
 }
 
 // requestToken requests a token of the add-on's ServiceAccount for the API server, bound to no other object.
-func (r *Reconciler) requestToken(ctx context.Context, f facts) (credential, error) {
-	name := token.ServiceAccountName(f.name)
-	seconds := r.TokenExpirationSeconds
+func (s *serving) requestToken(ctx context.Context) (credential, error) {
+	name := token.ServiceAccountName(s.facts.name)
+	seconds := s.TokenExpirationSeconds
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
-	who := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: f.cluster, Name: name}}
-	if err := r.Hub.GetClient().SubResource("token").Create(ctx, who, request); err != nil {
-		return credential{}, fmt.Errorf("asking the hub for a token of ServiceAccount %s/%s: %w", f.cluster, name, err)
+	who := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.facts.cluster, Name: name}}
+	if err := s.Hub.GetClient().SubResource("token").Create(ctx, who, request); err != nil {
+		return credential{}, fmt.Errorf("asking the hub for a token of ServiceAccount %s/%s: %w", s.facts.cluster, name, err)
 	}
-	r.noteIssued(f)
-	return credential{token: []byte(request.Status.Token), issuedAt: f.hubNow().Truncate(time.Second)}, nil
+	s.noteIssued(s.facts)
+	return credential{token: []byte(request.Status.Token), issuedAt: s.facts.hubNow().Truncate(time.Second)}, nil
 }
 
 // noteIssued remembers that the hub issued a token now, and forgets the add-ons that got none lately.
@@ -141,15 +139,13 @@ func (r *Reconciler) noteIssued(f facts) {
 	r.issued.Take(func(_ string, times []time.Time) bool { return len(issue.Recent(times, f.now)) == 0 })
 }
 
-// loadToken reads the Secret of a registration and judges the token in it.
-func (r *Reconciler) loadToken(
-	ctx context.Context, f facts, p place, reg registration, live bool,
-) (tokenState, error) {
-	have, err := r.load(ctx, f, p.side, reg, live)
+// loadToken reads the Secret of the registration and judges the token in it.
+func (s *serving) loadToken(ctx context.Context, live bool) (tokenState, error) {
+	have, err := s.load(ctx, live)
 	if err != nil {
 		return tokenState{}, err
 	}
-	state := judgeToken(tokenOf(have.secret), f, reg)
+	state := judgeToken(tokenOf(have.secret), s.facts, s.reg)
 	state.stored = have
 	return state, nil
 }
@@ -157,17 +153,17 @@ func (r *Reconciler) loadToken(
 // confirmToken judges a token that seems to be due again, by what the API servers say: a cache may lag behind our own
 // writes, and our clock may have been set since the hub last said its time. A token that is replaced stays valid, and
 // nobody can take it back.
-func (r *Reconciler) confirmToken(ctx context.Context, f *facts, p place, reg registration) (tokenState, error) {
-	have, err := r.loadToken(ctx, *f, p, reg, true)
-	if err != nil || have.good(f.now) || have.secret == nil {
+func (s *serving) confirmToken(ctx context.Context) (tokenState, error) {
+	have, err := s.loadToken(ctx, true)
+	if err != nil || have.good(s.facts.now) || have.secret == nil {
 		return have, err
 	}
-	key := types.NamespacedName{Namespace: f.cluster, Name: f.name}
-	if err := r.Hub.GetAPIReader().Get(ctx, key, r.addons.WatchedAddOn()); client.IgnoreNotFound(err) != nil {
+	key := types.NamespacedName{Namespace: s.facts.cluster, Name: s.facts.name}
+	if err := s.Hub.GetAPIReader().Get(ctx, key, s.addons.WatchedAddOn()); client.IgnoreNotFound(err) != nil {
 		return have, fmt.Errorf("asking the hub for the time before a token is replaced: %w", err)
 	}
-	r.readClocks(f)
-	judged := judgeToken(tokenOf(have.secret), *f, reg)
+	s.readClocks(&s.facts)
+	judged := judgeToken(tokenOf(have.secret), s.facts, s.reg)
 	judged.stored = have.stored
 	return judged, nil
 }
@@ -249,13 +245,13 @@ func rotation(claims token.Claims, due time.Time, asked, apart time.Duration) ti
 // namespaceMissing reports whether the namespace of the add-on agent is missing or being deleted. It is checked before
 // a token is requested, because a token that cannot be stored is useless. A namespace that cannot be read counts as
 // there.
-func (r *Reconciler) namespaceMissing(ctx context.Context, p place, have tokenState) bool {
+func (s *serving) namespaceMissing(ctx context.Context, have tokenState) bool {
 	if have.secret != nil {
 		return false
 	}
-	if r.namespaceAbsent(p) {
+	if s.namespaceAbsent(s.place) {
 		return true
 	}
-	state, err := readPresence(ctx, r.sides[p.side].GetAPIReader(), p.namespace)
+	state, err := readPresence(ctx, s.sides[s.place.side].GetAPIReader(), s.place.namespace)
 	return err == nil && (state == presenceMissing || state == presenceEnding)
 }

@@ -65,7 +65,7 @@ func (f *forgery) pass(t *testing.T) result {
 	facts := addonWith()
 	facts.agent, facts.tokenSeconds = "agent/agent", f.seconds
 	f.r.readClocks(&facts)
-	return f.r.serveToken(t.Context(), facts, place{side: sideAgent, namespace: "ns"}, f.reg)
+	return (&serving{f.r, facts, place{side: sideAgent, namespace: "ns"}, f.reg}).serveToken(t.Context())
 }
 
 // put replaces the token in the Secret; nil deletes the Secret.

@@ -51,7 +51,7 @@ func TestATokenThatCameLateIsStored(t *testing.T) {
 	for range 5 {
 		f := addonWith()
 		f.now, f.hubKnown = r.Clock.Now(), true // as a pass begins, see observe
-		res := r.refresh(t.Context(), f, p, reg, tokenState{}, newResult(reg))
+		res := (&serving{r, f, p, reg}).refresh(t.Context(), tokenState{}, newResult(reg))
 		if served = res.served; served {
 			break
 		}
@@ -90,7 +90,7 @@ func TestATokenOfAnAPIServerWhoseClockIsAheadIsStored(t *testing.T) {
 		f.now = noon.Add(time.Duration(i) * 18 * time.Second)
 		clock.SetTime(f.now)
 		hub = f.now.Add(2 * time.Minute)
-		if served = r.refresh(t.Context(), f, p, reg, tokenState{}, newResult(reg)).served; served {
+		if served = (&serving{r, f, p, reg}).refresh(t.Context(), tokenState{}, newResult(reg)).served; served {
 			break
 		}
 	}
@@ -152,7 +152,7 @@ func TestNoTokenIsReplacedByATimeThatOnlyAClockSays(t *testing.T) {
 				f := addonWith()
 				f.agent = "agent/agent"
 				r.readClocks(&f)
-				return r.serveToken(t.Context(), f, p, reg)
+				return (&serving{r, f, p, reg}).serveToken(t.Context())
 			}
 			first := pass()
 			require.True(t, first.served, "%+v", first)

@@ -194,10 +194,10 @@ func TestFillChangesTheDriverInOneWrite(t *testing.T) {
 	r := &Reconciler{Server: issue.HubServer{Cluster: "hub", Server: "https://hub"}}
 	pair := issue.Pair{Certificate: []byte("crt"), Key: []byte("key"), IssuedAt: noon}
 	byCSR, byToken := registration{kubeconfig: true}, registration{kubeconfig: true, account: &account{}}
-	first, err := r.fill(addonWith(), sideAgent, byCSR, &corev1.Secret{Data: map[string][]byte{"theirs": []byte("x")}},
+	first, err := fill(r, byCSR, &corev1.Secret{Data: map[string][]byte{"theirs": []byte("x")}},
 		credential{pair: pair})
 	require.NoError(t, err)
-	second, err := r.fill(addonWith(), sideAgent, byToken, first, credential{token: []byte("jwt"), issuedAt: noon.Add(time.Hour)})
+	second, err := fill(r, byToken, first, credential{token: []byte("jwt"), issuedAt: noon.Add(time.Hour)})
 	require.NoError(t, err)
 	assert.Equal(t, "jwt", string(second.Data["token"]))
 	assert.NotContains(t, second.Data, "tls.crt")
@@ -205,16 +205,16 @@ func TestFillChangesTheDriverInOneWrite(t *testing.T) {
 	assert.True(t, r.Server.DescribesToken(second.Data["kubeconfig"]))
 	assert.True(t, noon.Add(time.Hour).Equal(tokenOf(second).issuedAt))
 	assert.Equal(t, "x", string(second.Data["theirs"]))
-	again, err := r.fill(addonWith(), sideAgent, byToken, second, tokenOf(second))
+	again, err := fill(r, byToken, second, tokenOf(second))
 	require.NoError(t, err)
 	assert.Equal(t, second, again, "filled once, nothing is left to write")
-	third, err := r.fill(addonWith(), sideAgent, byCSR, second, credential{pair: pair})
+	third, err := fill(r, byCSR, second, credential{pair: pair})
 	require.NoError(t, err)
 	assert.NotContains(t, third.Data, "token")
 	assert.True(t, r.Server.Describes(third.Data["kubeconfig"]))
 
 	// The key "token" in the Secret of a custom signer is another client's.
-	own, err := r.fill(addonWith(), sideAgent, registration{}, &corev1.Secret{Data: map[string][]byte{"token": []byte("x")}},
+	own, err := fill(r, registration{}, &corev1.Secret{Data: map[string][]byte{"token": []byte("x")}},
 		credential{pair: pair})
 	require.NoError(t, err)
 	assert.Contains(t, own.Data, "token")
@@ -315,13 +315,13 @@ func TestATokenThatCannotBeStoredIsKeptForTheNextTry(t *testing.T) {
 	f, p := addonWith(), place{side: sideAgent, namespace: "ns"}
 	reg := registration{secret: types.NamespacedName{Namespace: "ns", Name: "hello-kubeconfig"}, account: &account{user: helloAccount, uid: "u1"}}
 	for range 5 {
-		assert.False(t, r.refresh(t.Context(), f, p, reg, tokenState{}, newResult(reg)).served)
+		assert.False(t, (&serving{r, f, p, reg}).refresh(t.Context(), tokenState{}, newResult(reg)).served)
 	}
 	assert.Equal(t, 1, asked, "a token is valid for a year, and nobody can take it back")
 	full = false
-	assert.True(t, r.refresh(t.Context(), f, p, reg, tokenState{}, newResult(reg)).served)
+	assert.True(t, (&serving{r, f, p, reg}).refresh(t.Context(), tokenState{}, newResult(reg)).served)
 	assert.Equal(t, 1, asked)
-	r.refresh(t.Context(), f, p, reg, tokenState{}, newResult(reg))
+	(&serving{r, f, p, reg}).refresh(t.Context(), tokenState{}, newResult(reg))
 	assert.Equal(t, 2, asked, "a stored one is not used again")
 }
 
@@ -365,7 +365,7 @@ func TestATokenIsReplacedInTimeAlsoWhenOurClockIsSetRight(t *testing.T) {
 				}
 				return f
 			}
-			fresh, err := r.requestToken(t.Context(), at(tc.wrong))
+			fresh, err := (&serving{Reconciler: r, facts: at(tc.wrong)}).requestToken(t.Context())
 			require.NoError(t, err)
 			state := judgeToken(fresh, at(tc.wrong), reg)
 			require.True(t, state.good(at(tc.wrong).now), "%+v", state)
@@ -401,7 +401,7 @@ func TestATokenIsReplacedInTimeWhenOurClockIsSetRightLater(t *testing.T) {
 		r := &Reconciler{Hub: stubCluster{client: issuing(t, &hub)}, Cluster: "c1"}
 		f := addonWith()
 		f.now = hub.Add(wrong)
-		fresh, err := r.requestToken(t.Context(), f)
+		fresh, err := (&serving{Reconciler: r, facts: f}).requestToken(t.Context())
 		require.NoError(t, err)
 		f.now = noon.Add(wrong + time.Hour)
 		state := judgeToken(fresh, f, reg)

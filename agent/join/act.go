@@ -23,13 +23,14 @@ const annotationPrefix = "agent.open-cluster-management.io"
 // act executes the plan and reports the credential that is valid afterwards.
 func (r *Reconciler) act(ctx context.Context, p *pass, plan plan, answer issue.Answer) error {
 	var err error
+	p.facts.Pair = plan.pair
 	switch plan.step {
 	case stepNone:
 		return nil
 	case stepDefer:
 		return r.issuer().Keep(ctx, answer)
 	case stepStore, stepRewrite:
-		if err := store(ctx, r.Agent.GetClient(), r.key(), p.secret, p.facts, plan.pair); err != nil {
+		if err := store(ctx, r.Agent.GetClient(), r.key(), p.facts); err != nil {
 			return err
 		}
 		if plan.step == stepStore {
@@ -40,7 +41,7 @@ func (r *Reconciler) act(ctx context.Context, p *pass, plan plan, answer issue.A
 	}
 	if r.OnCredential != nil {
 		verdict := issue.JudgePair(plan.pair, r.request(), p.facts.Now)
-		r.OnCredential(credentialOf(p.facts, plan.pair, verdict))
+		r.OnCredential(credentialOf(p.facts, verdict))
 	}
 	return err
 }

@@ -46,6 +46,8 @@ type Facts struct {
 	Data map[string][]byte
 	// Pair is the certificate in that Secret with its key.
 	Pair issue.Pair
+	// secret is that Secret as last read; nil when there is none.
+	secret *corev1.Secret
 	// Refused is a certificate, PEM, that the hub answers 401 to; nil when there is none.
 	Refused []byte
 	// Now is the present time by the clock of the hub.
@@ -59,7 +61,7 @@ func (f Facts) refused() bool {
 
 // take sets the facts of the credential Secret; nil means that there is none.
 func (f *Facts) take(secret *corev1.Secret) {
-	f.Data, f.Pair = nil, issue.PairOf(secret)
+	f.secret, f.Data, f.Pair = secret, nil, issue.PairOf(secret)
 	if secret != nil {
 		f.Data = secret.Data
 	}
@@ -190,7 +192,7 @@ func Prepare(
 	facts.take(secret)
 	verdict := Judge(facts)
 	if verdict.Reason == ReasonRewrite {
-		if err := store(ctx, c, key, secret, facts, facts.Pair); err != nil {
+		if err := store(ctx, c, key, facts); err != nil {
 			return Credential{}, verdict, err
 		}
 		verdict.Reason = ReasonValid
@@ -198,40 +200,33 @@ func Prepare(
 	if !verdict.Valid() {
 		return Credential{}, verdict, nil
 	}
-	return credentialOf(facts, facts.Pair, verdict.Certificate), verdict, nil
+	return credentialOf(facts, verdict.Certificate), verdict, nil
 }
 
-func credentialOf(f Facts, pair issue.Pair, v issue.PairVerdict) Credential {
-	return Credential{Identity: f.Identity, Server: f.Server, Pair: pair, NotAfter: v.NotAfter, RotateAt: v.RotateAt}
+func credentialOf(f Facts, v issue.PairVerdict) Credential {
+	return Credential{Identity: f.Identity, Server: f.Server, Pair: f.Pair, NotAfter: v.NotAfter, RotateAt: v.RotateAt}
 }
 
 // store writes the pair, the names and the kubeconfig to the credential Secret. Unknown keys stay.
-func store(
-	ctx context.Context, c client.Client, key types.NamespacedName, seen *corev1.Secret, f Facts, pair issue.Pair,
-) error {
+func store(ctx context.Context, c client.Client, key types.NamespacedName, f Facts) error {
 	kubeconfig, err := f.Server.Kubeconfig()
 	if err != nil {
 		return err
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	if seen != nil {
-		secret = seen.DeepCopy()
+	if f.secret != nil {
+		secret = f.secret.DeepCopy()
 	}
 	if secret.Data == nil {
 		secret.Data = map[string][]byte{}
 	}
 	secret.Data[csr.KeyClusterName] = []byte(f.Identity.Cluster)
 	secret.Data[csr.KeyAgentName] = []byte(f.Identity.Agent)
-	pair.Put(secret)
+	f.Pair.Put(secret)
 	if facts := (Facts{Server: f.Server, Identity: f.Identity, Data: secret.Data}); drift(facts) == csr.KeyKubeconfig {
 		secret.Data[csr.KeyKubeconfig] = kubeconfig
 	}
-	if seen == nil {
-		err = c.Create(ctx, secret)
-	} else {
-		err = c.Update(ctx, secret)
-	}
-	if err != nil {
+	if err := write(ctx, c, secret); err != nil {
 		return fmt.Errorf("storing the hub credential %s: %w", key, err)
 	}
 	return nil

@@ -143,10 +143,12 @@ func TestANewCertificateLeavesTheKubeconfigBytesAlone(t *testing.T) {
 	// Another agent wrote the same in other words.
 	secret.Data["kubeconfig"] = append([]byte("# by hand\n"), secret.Data["kubeconfig"]...)
 	c := fake.NewClientBuilder().WithObjects(secret).Build()
-	f := Facts{Server: server, Identity: identity, Data: secret.Data, Now: noon}
+	f := Facts{Server: server, Identity: identity, Now: noon}
 	seen, err := readSecret(t.Context(), c, keyOf(secret))
 	require.NoError(t, err)
-	require.NoError(t, store(t.Context(), c, keyOf(secret), seen, f, second))
+	f.take(seen)
+	f.Pair = second
+	require.NoError(t, store(t.Context(), c, keyOf(secret), f))
 	var after corev1.Secret
 	require.NoError(t, c.Get(t.Context(), keyOf(secret), &after))
 	assert.Equal(t, secret.Data["kubeconfig"], after.Data["kubeconfig"])

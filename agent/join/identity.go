@@ -96,28 +96,30 @@ func Identify(
 	if id.Cluster != random.Cluster && id.Agent != random.Agent {
 		return id, nil
 	}
-	if err := storeIdentity(ctx, c, key, found[1], id); err != nil {
+	pending := found[1]
+	if pending == nil {
+		pending = issue.PendingSecret(csr.ForCluster(id.Cluster, id.Agent), key.Namespace, key.Name)
+	}
+	if err := storeIdentity(ctx, c, pending, id); err != nil {
 		return csr.Identity{}, fmt.Errorf("storing the random names: %w", err)
 	}
 	return id, nil
 }
 
 // storeIdentity writes the names to the Secret of the pending key.
-func storeIdentity(
-	ctx context.Context, c client.Client, key types.NamespacedName, seen *corev1.Secret, id csr.Identity,
-) error {
-	data := map[string][]byte{csr.KeyClusterName: []byte(id.Cluster), csr.KeyAgentName: []byte(id.Agent)}
-	if seen == nil {
-		secret := issue.PendingSecret(csr.ForCluster(id.Cluster, id.Agent), key.Namespace, key.Name)
-		secret.Data = data
+func storeIdentity(ctx context.Context, c client.Client, pending *corev1.Secret, id csr.Identity) error {
+	if pending.Data == nil {
+		pending.Data = map[string][]byte{}
+	}
+	pending.Data[csr.KeyClusterName] = []byte(id.Cluster)
+	pending.Data[csr.KeyAgentName] = []byte(id.Agent)
+	return write(ctx, c, pending)
+}
+
+// write updates a Secret that was read, and creates one that was not.
+func write(ctx context.Context, c client.Client, secret *corev1.Secret) error {
+	if secret.ResourceVersion == "" {
 		return c.Create(ctx, secret)
-	}
-	secret := seen.DeepCopy()
-	if secret.Data == nil {
-		secret.Data = map[string][]byte{}
-	}
-	for name, value := range data {
-		secret.Data[name] = value
 	}
 	return c.Update(ctx, secret)
 }

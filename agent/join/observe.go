@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr/issue"
@@ -17,8 +16,6 @@ type pass struct {
 	// ahead is the time by which the clock of the agent is ahead of that of the hub. All times of a pass are by the clock
 	// of the hub.
 	ahead time.Duration
-	// secret is the credential Secret as last read; nil when there is none.
-	secret *corev1.Secret
 }
 
 func (r *Reconciler) begin() *pass {
@@ -43,7 +40,6 @@ func (p *pass) load(ctx context.Context, live bool) (issue.Pair, bool, error) {
 	if err != nil {
 		return issue.Pair{}, false, err
 	}
-	p.secret = secret
 	p.facts.take(secret)
 	_, changed := hubChanged(p.facts.Server, p.facts.Data)
 	return p.facts.Pair, changed || p.facts.refused(), nil
