@@ -34,7 +34,7 @@ func (r *Reconciler) apply(ctx context.Context, f *facts) reconcile.Outcome {
 	}
 	r.claim(f)
 	in := r.input(f)
-	session := r.authorize(ctx, f, in)
+	r.authorize(ctx, f, in)
 	p := planAll(in)
 	if err := r.record(ctx, f, p.record); err != nil {
 		return r.publishNotRecorded(ctx, f, err)
@@ -42,7 +42,7 @@ func (r *Reconciler) apply(ctx context.Context, f *facts) reconcile.Outcome {
 	if err := errors.Join(r.goBack(ctx, f), r.recordGeneration(ctx, f)); err != nil {
 		return reconcile.FromError(err)
 	}
-	results := r.act(ctx, f, in, &p, session)
+	results := r.act(ctx, f, &p)
 	outcome := outcomeOf(results)
 	r.forgetUnserved(f, results)
 	unwanted := inventory.Unwanted(f.manifests, inventory.Tracked(f.applied))
@@ -111,15 +111,14 @@ func awaitsKind(manifests []manifest.Manifest, entry workv1.AppliedManifestResou
 }
 
 // act carries out the steps of a plan rank by rank, several of a rank at a time, and records what was learned.
-func (r *Reconciler) act(ctx context.Context, f *facts, in *input, p *plan, session *executor.Session,
-) []apply.Result {
+func (r *Reconciler) act(ctx context.Context, f *facts, p *plan) []apply.Result {
 	results := make([]apply.Result, len(p.steps))
 	for _, rank := range p.ranks {
 		group := errgroup.Group{}
 		group.SetLimit(parallel)
 		for _, i := range rank {
 			group.Go(func() error {
-				results[i] = r.take(ctx, f, in, i, &p.steps[i], session)
+				results[i] = r.take(ctx, f, p, i)
 				return nil
 			})
 		}
@@ -129,22 +128,22 @@ func (r *Reconciler) act(ctx context.Context, f *facts, in *input, p *plan, sess
 }
 
 // take carries out a planned step when there is room for what it decodes, and records what was learned.
-func (r *Reconciler) take(ctx context.Context, f *facts, in *input, i int, planned *apply.Step,
-	session *executor.Session,
-) apply.Result {
+func (r *Reconciler) take(ctx context.Context, f *facts, p *plan, i int) apply.Result {
 	var result apply.Result
-	step, owner := *planned, inventory.OwnerReference(f.applied.Name, f.applied.UID)
-	decision := in.objects[i].decision
+	step, decision := p.steps[i], p.in.objects[i].decision
+	pass := apply.Pass{
+		Owner: inventory.OwnerReference(f.applied.Name, f.applied.UID), Session: p.in.session, Now: f.now,
+	}
 	act := func(ctx context.Context) {
-		step, in.objects[i].decision = *planned, decision // nothing of a run that is over counts
+		step, p.in.objects[i].decision = p.steps[i], decision // nothing of a run that is over counts
 		if defect := reconcile.Contain(ctx, step.Manifest.ID().String(), func() {
-			step = r.checkEscalation(ctx, in, i, step, session)
-			result = r.applier.Apply(ctx, &step, owner, session, f.now)
+			step = r.checkEscalation(ctx, p.in, i, step)
+			result = r.applier.Apply(ctx, pass, &step)
 		}); defect != nil {
-			result = apply.Panicked(&step, owner, defect, f.now)
+			result = apply.Panicked(pass, &step, defect)
 		}
 	}
-	if q := step.Question; !step.Action.Asks() && (session == nil || q == nil || !q.GrantsPermissions()) {
+	if q := step.Question; !step.Action.Asks() && (pass.Session == nil || q == nil || !q.GrantsPermissions()) {
 		act(ctx)
 		return result
 	}
@@ -169,10 +168,9 @@ func (r *Reconciler) learn(o watch.Owner, step *apply.Step, result *apply.Result
 
 // checkEscalation checks, right before it is applied, that a manifest grants no permissions which its executor lacks:
 // an earlier rank may have created the role. The step is planned again with the decision.
-func (r *Reconciler) checkEscalation(ctx context.Context, in *input, i int, step apply.Step, session *executor.Session,
-) apply.Step {
+func (r *Reconciler) checkEscalation(ctx context.Context, in *input, i int, step apply.Step) apply.Step {
 	q := step.Question
-	if session == nil || q == nil || step.Denial != nil || !q.GrantsPermissions() ||
+	if in.session == nil || q == nil || step.Denial != nil || !q.GrantsPermissions() ||
 		in.objects[i].decision.EscalationChecked {
 		return step
 	}
@@ -180,7 +178,7 @@ func (r *Reconciler) checkEscalation(ctx context.Context, in *input, i int, step
 	if desired, err := step.Manifest.Object(step.Raw); err != nil {
 		decision.Err = err
 	} else {
-		decision = session.CheckEscalation(ctx, *q, desired)
+		decision = in.session.CheckEscalation(ctx, *q, desired)
 	}
 	in.objects[i].decision = &decision
 	return planStep(in, i)

@@ -74,7 +74,7 @@ func TestAPanicOverOneManifestLeavesItsSiblingsAlone(t *testing.T) {
 	in := r.input(f)
 	p := planAll(in)
 
-	results := r.act(t.Context(), f, in, &p, nil)
+	results := r.act(t.Context(), f, &p)
 	require.NoError(t, results[0].Err)
 	require.NoError(t, results[2].Err)
 	require.ErrorContains(t, results[1].Err, "the agent failed, which is a defect of it: the defect")
@@ -88,7 +88,7 @@ func TestAPanicOverOneManifestLeavesItsSiblingsAlone(t *testing.T) {
 	}
 	in.objects[1].known.Listed = true
 	p = planAll(in)
-	results = r.act(t.Context(), f, in, &p, nil)
+	results = r.act(t.Context(), f, &p)
 	require.ErrorContains(t, results[1].Err, "the defect")
 	assert.Equal(t, manifest.Present, results[1].Presence, "what was known stays known")
 	assert.Equal(t, "known", results[1].UID)
@@ -117,7 +117,7 @@ func TestAWorkThatIsGoneLeavesNothing(t *testing.T) {
 	r.claim(f)
 	in := r.input(f)
 	p := planAll(in)
-	r.act(t.Context(), f, in, &p, nil)
+	r.act(t.Context(), f, &p)
 	r.notes.change(f.owner, func(n *note) { n.blocked = 3 })
 	require.Equal(t, watch.Size{Works: 1, Objects: 1, Wanted: 2}, r.store.Size())
 
@@ -175,7 +175,8 @@ func TestAWrongExecutorAppliesNothingAndAsksNobody(t *testing.T) {
 	}
 	f.manifests = readBy(t, r, f)
 	in := r.input(f)
-	assert.Nil(t, r.authorize(t.Context(), f, in))
+	r.authorize(t.Context(), f, in)
+	assert.Nil(t, in.session)
 	step := planStep(in, 0)
 	assert.Equal(t, apply.Forbidden, step.Action)
 	require.EqualError(t, step.Denial.Err, "the executor service account is nil")
@@ -226,7 +227,7 @@ func TestALargeObjectIsAskedForTwiceInTheLifeOfAnAgent(t *testing.T) {
 		in := r.input(f)
 		p := planAll(in)
 		p.steps[0].Action = apply.Read
-		results := r.act(t.Context(), f, in, &p, nil)
+		results := r.act(t.Context(), f, &p)
 		require.NoError(t, results[0].Err)
 		assert.Equal(t, manifest.Present, results[0].Presence)
 		assert.Equal(t, requests, server.requests, "pass %d", pass)
@@ -252,7 +253,7 @@ func TestAStepThatHadNoTurnBeforeTheEndIsNotApplied(t *testing.T) {
 	}()
 	<-entered
 	defer close(leave)
-	results := r.act(ctx, f, in, &p, nil)
+	results := r.act(ctx, f, &p)
 	require.ErrorIs(t, results[0].Err, context.Canceled)
 	require.Error(t, results[0].ReadErr, "so that it is not taken for an object that is gone")
 	state, _ := r.store.Look(f.owner, f.manifests[0].ID())
@@ -267,9 +268,10 @@ func TestAStepThatSendsNothingWaitsForNobody(t *testing.T) {
 	f.manifests = readBy(t, r, f)
 	r.claim(f)
 	in := r.input(f)
+	in.session = &executor.Session{}
 	p := planAll(in)
 	p.steps[0].Action = apply.Skip
 	require.NoError(t, f.room.Decode(t.Context(), 2<<20, func() {
-		r.act(t.Context(), f, in, &p, &executor.Session{})
+		r.act(t.Context(), f, &p)
 	}))
 }

@@ -117,11 +117,14 @@ type input struct {
 	// raw has the bytes of each manifest, objects what is known of its object.
 	raw     [][]byte
 	objects []object
+	// session asks about the executor of the work; nil when there is none.
+	session *executor.Session
 }
 
 // plan holds what a pass does about its manifests. A manifest that the executor must check again for an escalation of
 // permissions, right before it is applied, is planned again with that decision.
 type plan struct {
+	in *input
 	// steps has one step for each manifest.
 	steps []apply.Step
 	// ranks are the indexes of the steps, in the order of applying; the steps of one rank are independent.

@@ -178,11 +178,11 @@ func (r *Reconciler) input(f *facts) *input {
 }
 
 // authorize asks about all manifests of a work with an executor whether they may be applied, and puts the decisions
-// into the input. The session answers what comes up while they are applied; it is nil without an executor.
-func (r *Reconciler) authorize(ctx context.Context, f *facts, in *input) *executor.Session {
+// into the input, with the session that answers what comes up while they are applied.
+func (r *Reconciler) authorize(ctx context.Context, f *facts, in *input) {
 	if f.work.Spec.Executor == nil {
 		r.authorizer.Forget(f.owner.Name)
-		return nil
+		return
 	}
 	who, wrong := executor.Of(f.work.Spec.Executor)
 	if wrong != nil {
@@ -191,9 +191,9 @@ func (r *Reconciler) authorize(ctx context.Context, f *facts, in *input) *execut
 		for i := range in.objects {
 			in.objects[i].decision = &denied
 		}
-		return nil
+		return
 	}
-	session := r.authorizer.Begin(f.owner.Name, who, f.now)
+	in.session = r.authorizer.Begin(f.owner.Name, who, f.now)
 	var questions []executor.Question
 	var asked []*object
 	for i := range in.objects {
@@ -206,11 +206,10 @@ func (r *Reconciler) authorize(ctx context.Context, f *facts, in *input) *execut
 		}
 		questions, asked = append(questions, *o.question), append(asked, o)
 	}
-	decisions := session.Decide(ctx, questions)
+	decisions := in.session.Decide(ctx, questions)
 	for i := range decisions {
 		asked[i].decision = &decisions[i]
 	}
-	return session
 }
 
 // verbsFor are the verbs that an executor needs for a manifest. An object that is only read, because of its strategy or

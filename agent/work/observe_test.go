@@ -100,7 +100,8 @@ func TestASpecIsReadOnce(t *testing.T) {
 	step := planStep(in, 0)
 	assert.Equal(t, apply.Skip, step.Action)
 	// There is no API server behind this applier.
-	result := (&apply.Applier{}).Apply(t.Context(), &step, inventory.OwnerReference("applied", "a"), nil, epoch)
+	pass := apply.Pass{Owner: inventory.OwnerReference("applied", "a"), Now: epoch}
+	result := (&apply.Applier{}).Apply(t.Context(), pass, &step)
 	require.NoError(t, result.Err)
 	assert.Equal(t, manifest.Present, result.Presence)
 	assert.Nil(t, result.State)

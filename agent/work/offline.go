@@ -118,12 +118,12 @@ func (r *Reconciler) keep(ctx context.Context, f *facts) (*workv1.ManifestWorkSt
 	withholdUnknown(f.manifests, inventory.Tracked(f.applied))
 	r.claim(f)
 	in := r.input(f)
-	session := r.authorize(ctx, f, in)
+	r.authorize(ctx, f, in)
 	p := planAll(in)
 	if err := r.record(ctx, f, p.record); err != nil {
 		return nil, reconcile.FromError(err)
 	}
-	results := r.act(ctx, f, in, &p, session)
+	results := r.act(ctx, f, &p)
 	outcome := outcomeOf(results)
 	r.countRepairs(results)
 	f.manifests, _ = withoutUnserved(f.manifests, results)

@@ -15,7 +15,7 @@ import (
 
 // planAll plans a pass. It is pure: the same input gives the same plan.
 func planAll(in *input) plan {
-	p := plan{steps: make([]apply.Step, len(in.manifests))}
+	p := plan{in: in, steps: make([]apply.Step, len(in.manifests))}
 	order := make([]int, len(in.manifests))
 	for i := range in.manifests {
 		order[i] = i

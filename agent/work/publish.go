@@ -82,7 +82,7 @@ func (r *Reconciler) putFinalizers(ctx context.Context, f *facts, want []string)
 	before := manifestWork(f.work.ObjectMeta)
 	after := before.DeepCopy()
 	after.Finalizers = want
-	wait, err := r.deliver(ctx, f, finalizers, uid, func(ctx context.Context) error {
+	wait, err := r.deliver(ctx, f, finalizers, func(ctx context.Context) error {
 		if _, err := reconcile.PatchMain(ctx, r.Hub.GetClient(), before, after); err != nil {
 			return err
 		}
@@ -231,7 +231,7 @@ func (r *Reconciler) publish(ctx context.Context, f *facts, after *workv1.Manife
 		r.notes.change(owner, func(n *note) { n.unsure = isUnsure(err) })
 		return err
 	}
-	wait, err := r.deliver(ctx, f, statuses, before.UID, send)
+	wait, err := r.deliver(ctx, f, statuses, send)
 	if wait != nil {
 		return reconcile.DoneUntil(*wait)
 	}
@@ -241,9 +241,9 @@ func (r *Reconciler) publish(ctx context.Context, f *facts, after *workv1.Manife
 // deliver makes a request about a work by a publisher; a reconciler that was not set up makes it at once. It returns
 // until when to wait where it is not known how that went, zero when the end of the request wakes the work.
 func (r *Reconciler) deliver(
-	ctx context.Context, f *facts, of lane, uid types.UID, send func(context.Context) error,
+	ctx context.Context, f *facts, of lane, send func(context.Context) error,
 ) (*time.Time, error) {
-	owner, publisher := f.owner, r.publishers[of]
+	owner, uid, publisher := f.owner, f.work.UID, r.publishers[of]
 	set := func(d delivery) { r.notes.change(owner, func(n *note) { n.sent[of] = d }) }
 	set(delivery{uid: uid, underway: publisher != nil})
 	if publisher == nil {

@@ -18,7 +18,11 @@ import (
 // is forgotten whatever happens next.
 func (r *Reconciler) record(ctx context.Context, f *facts, objects []workv1.AppliedManifestResourceMeta) error {
 	if f.applied != nil {
-		applied, err := r.inventory.Prepare(ctx, f.applied, f.work, objects, !f.onlyKept())
+		prepare := r.inventory.Prepare
+		if f.onlyKept() {
+			prepare = r.inventory.Keep
+		}
+		applied, err := prepare(ctx, f.applied, f.work, objects)
 		r.wroteApplied(f, applied)
 		return err
 	}

@@ -33,17 +33,25 @@ type Applier struct {
 	Feedback *feedback.Evaluator
 }
 
-// run is one step as it is carried out. Everything that changes meanwhile is here and nowhere else, hence its 13
+// Pass is what all steps of a pass over a work share.
+type Pass struct {
+	// Owner is the AppliedManifestWork.
+	Owner metav1.OwnerReference
+	// Session asks about the executor of the work; nil when there is none.
+	Session *executor.Session
+	// Now is the time of the pass.
+	Now time.Time
+}
+
+// run is one step as it is carried out. Everything that changes meanwhile is here and nowhere else, hence its 11
 // fields.
 type run struct {
 	*Applier
-	step  *Step
-	owner metav1.OwnerReference
-	now   time.Time
-	// session asks about the executor of the work; trial sends writes as the executor first, without effect, where its API
-	// server judges the object by who writes it. Both are nil without an executor.
-	session *executor.Session
-	trial   *spoke.Client
+	Pass
+	step *Step
+	// trial sends writes as the executor first, without effect, where its API server judges the object by who writes it;
+	// nil without an executor.
+	trial *spoke.Client
 	// denial and mode are those of the step, until the API server refuses a write of the executor; recheck is when the
 	// decision about the executor is asked for again.
 	denial  *Denial
@@ -58,16 +66,10 @@ type run struct {
 	config *ssa.Configuration
 }
 
-// Apply carries out a step for the owner, which is an AppliedManifestWork. session asks about the executor of the work;
-// it is nil when there is none.
-func (a *Applier) Apply(ctx context.Context, s *Step, owner metav1.OwnerReference, session *executor.Session,
-	now time.Time,
-) Result {
+// Apply carries out a step of a pass.
+func (a *Applier) Apply(ctx context.Context, p Pass, s *Step) Result {
 	state := &s.Known.State
-	r := &run{
-		Applier: a, step: s, owner: owner, now: now, session: session, denial: s.Denial, mode: s.Mode,
-		repairs: state.Repairs,
-	}
+	r := &run{Applier: a, Pass: p, step: s, denial: s.Denial, mode: s.Mode, repairs: state.Repairs}
 	switch s.Action {
 	case Invalid, Unserved:
 		m := s.Manifest
@@ -104,9 +106,14 @@ func (a *Applier) Apply(ctx context.Context, s *Step, owner metav1.OwnerReferenc
 // id identifies the object.
 func (r *run) id() manifest.ID { return r.step.Manifest.ID() }
 
+// object is the object of the step, and at the same as another client sees it.
+func (r *run) object() spoke.Object { return r.at(r.Client) }
+
+func (r *run) at(c spoke.Client) spoke.Object { return c.At(r.step.Manifest.Resource, r.id()) }
+
 // request is the request for the desired state.
 func (r *run) request() watch.Applied {
-	return watch.Applied{Desired: r.step.Manifest.Desired, Owner: r.owner.UID, Mode: r.mode}
+	return watch.Applied{Desired: r.step.Manifest.Desired, Owner: r.Owner.UID, Mode: r.mode}
 }
 
 // inSync reports whether the object was in sync before the step.
@@ -142,7 +149,7 @@ func (r *run) finish(res Result) Result {
 func (r *run) state(ctx context.Context, live *unstructured.Unstructured, err error) watch.State {
 	before, m := &r.step.Known.State, r.step.Manifest
 	after := watch.State{
-		Observed: before.Observed, Requested: r.now, Repairs: r.repairs, Reads: before.Reads, Bytes: before.Bytes,
+		Observed: before.Observed, Requested: r.Now, Repairs: r.repairs, Reads: before.Reads, Bytes: before.Bytes,
 	}
 	failure := manifest.AsFailure(err)
 	if failure != nil || err == nil {
@@ -152,7 +159,7 @@ func (r *run) state(ctx context.Context, live *unstructured.Unstructured, err er
 	if failure != nil {
 		after.Failed = &watch.Failure{Cause: failure}
 		if manifest.IsRefusal(err) {
-			after.Failed.Since = r.now
+			after.Failed.Since = r.Now
 			if was := before.Failed; was != nil && !was.Since.IsZero() && r.step.Known.Answered(r.request()) {
 				after.Failed.Since = was.Since
 			}
@@ -167,7 +174,7 @@ func (r *run) state(ctx context.Context, live *unstructured.Unstructured, err er
 	}
 	after.Object = watch.ObjectOf(live)
 	after.Object.Content = r.digest(live)
-	ours, others := inventory.Owners(live, r.owner.UID)
+	ours, others := inventory.Owners(live, r.Owner.UID)
 	after.Object.Sole = ours && !others
 	if m.Reads != (manifest.Digest{}) {
 		after.Feedback = r.evaluate(ctx, live, &after.Object)
@@ -260,7 +267,7 @@ func (r *run) settle(ctx context.Context) (*unstructured.Unstructured, error) {
 
 // read reads the object; because is the error to return with it.
 func (r *run) read(ctx context.Context, because error) (*unstructured.Unstructured, error) {
-	live, err := r.Client.Get(ctx, r.step.Manifest.Resource, r.id())
+	live, err := r.object().Get(ctx)
 	if err != nil {
 		return nil, unreadableError{because: because, read: err}
 	}
@@ -295,7 +302,7 @@ func (r *run) find(ctx context.Context, desired *unstructured.Unstructured,
 		return live, false, err
 	}
 	// Whatever the refusal, the object may exist: a Service that exists is refused for its ports.
-	live, err = r.Client.Get(ctx, r.step.Manifest.Resource, r.id())
+	live, err = r.object().Get(ctx)
 	switch {
 	case err != nil && isAlreadyExists(refusal):
 		return nil, false, unreadableError{read: err}
@@ -324,7 +331,7 @@ func (r *run) allowRepair() error {
 	if !r.inSync() {
 		return nil
 	}
-	left, until, ok := r.repairs.Spend(r.now)
+	left, until, ok := r.repairs.Spend(r.Now)
 	if !ok {
 		return postponedError{until: until}
 	}

@@ -205,7 +205,7 @@ func TestAManifestThatIsBlockedIsReadOnly(t *testing.T) {
 	a, _ := applier(t, s)
 	step := stepFor(t, Blocked, "configmaps", configMap)
 	step.Denial = &Denial{Err: manifest.Failed(`the update strategy "Odd" is unknown`), Final: true}
-	res := a.Apply(t.Context(), step, owner, nil, epoch)
+	res := a.Apply(t.Context(), Pass{Owner: owner, Now: epoch}, step)
 	require.EqualError(t, res.Err, `the update strategy "Odd" is unknown`)
 	assert.True(t, res.Final)
 	assert.Equal(t, manifest.Present, res.Presence)
@@ -223,7 +223,7 @@ func refusedAt(t *testing.T, now time.Time, before watch.State, desired byte) Re
 	step := stepFor(t, Update, "configmaps", configMap)
 	step.Manifest.Desired[1] = desired
 	step.Known = Known{State: before, Drift: watch.Modified, Listed: true}
-	return a.Apply(t.Context(), step, owner, nil, now)
+	return a.Apply(t.Context(), Pass{Owner: owner, Now: now}, step)
 }
 
 func TestARefusalIsRememberedWithItsBeginning(t *testing.T) {
@@ -254,7 +254,7 @@ func TestARefusalIsRememberedWithItsBeginning(t *testing.T) {
 func TestAnObjectThatCouldNotBeReadIsUnknown(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("no"))
 	step := stepFor(t, Update, "configmaps", configMap)
-	r := &run{Applier: &Applier{}, step: step, owner: owner, now: epoch}
+	r := &run{Applier: &Applier{}, Pass: Pass{Owner: owner, Now: epoch}, step: step}
 	state := r.state(t.Context(), nil, unreadableError{read: forbidden})
 	res := of(&state, watch.Unchanged, false, r.id())
 	assert.Equal(t, manifest.Unknown, res.Presence)
@@ -268,13 +268,13 @@ func TestWithoutAnAnswerWhatWasKnownStaysKnown(t *testing.T) {
 	denial := &Denial{Err: assert.AnError, ReadErr: assert.AnError}
 	step := stepFor(t, Forbidden, "configmaps", configMap)
 	step.Denial = denial
-	res := a.Apply(t.Context(), step, owner, nil, epoch)
+	res := a.Apply(t.Context(), Pass{Owner: owner, Now: epoch}, step)
 	require.ErrorIs(t, res.Err, assert.AnError)
 	assert.False(t, res.Final)
 	assert.Equal(t, manifest.Unknown, res.Presence)
 	step = known(stepFor(t, Forbidden, "configmaps", configMap))
 	step.Denial = denial
-	res = a.Apply(t.Context(), step, owner, nil, epoch)
+	res = a.Apply(t.Context(), Pass{Owner: owner, Now: epoch}, step)
 	require.ErrorIs(t, res.Err, assert.AnError)
 	assert.Equal(t, manifest.Present, res.Presence)
 }
@@ -306,7 +306,7 @@ func TestAnObjectIsRecreatedOnlyWhenThatIsAccepted(t *testing.T) {
 			a, _ := applier(t, s)
 			step := stepFor(t, Update, "secrets", secret)
 			step.Known.Offline, step.Known.Listed = c.offline, true
-			res := a.Apply(t.Context(), step, owner, nil, epoch)
+			res := a.Apply(t.Context(), Pass{Owner: owner, Now: epoch}, step)
 			var asked []string
 			for _, one := range s.writes {
 				asked = append(asked, strings.TrimSpace(one.method+map[bool]string{true: " dry"}[one.dryRun]))
@@ -339,7 +339,7 @@ func TestWhetherAConfigurationIsReadFirst(t *testing.T) {
 		"and when an executor tries the write":  {func(r *run) { r.trial = &spoke.Client{} }, true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			r := &run{step: stepFor(t, ServerSideApply, "configmaps", configMap), owner: owner, config: &ssa.Configuration{}}
+			r := &run{step: stepFor(t, ServerSideApply, "configmaps", configMap), Pass: Pass{Owner: owner}, config: &ssa.Configuration{}}
 			c.change(r)
 			assert.Equal(t, c.want, r.readsFirst())
 		})
@@ -369,7 +369,7 @@ func TestRulesAreEvaluatedWhenTheObjectChanges(t *testing.T) {
 	}}
 	live := object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, uid: u, resourceVersion: "7"}, data: {k: v}}`)
 	evaluate := func() metav1.ConditionStatus {
-		r := &run{Applier: &Applier{Feedback: feedback.New(false, 0)}, step: step, owner: owner, now: epoch}
+		r := &run{Applier: &Applier{Feedback: feedback.New(false, 0)}, Pass: Pass{Owner: owner, Now: epoch}, step: step}
 		step.Known.State = r.state(t.Context(), live, nil)
 		require.Len(t, step.Known.State.Feedback.Conditions, 1)
 		return step.Known.State.Feedback.Conditions[0].Status
@@ -451,7 +451,7 @@ func TestTheExecutorTriesTheRequestThatIsSent(t *testing.T) {
 				s.live = object(t, liveBinding)
 			}
 			a, step, session := executed(t, s, c.strategy)
-			res := a.Apply(t.Context(), step, owner, session, epoch)
+			res := a.Apply(t.Context(), Pass{Owner: owner, Session: session, Now: epoch}, step)
 			require.NoError(t, res.Err)
 			assert.Equal(t, s.sent(true), s.sent(false))
 			var verbs []string
@@ -496,7 +496,7 @@ func TestTheAnswerToATrialCounts(t *testing.T) {
 						s.live = object(t, liveBinding)
 					}
 					a, step, session := executed(t, s, workv1.UpdateStrategy{Type: kind})
-					res := a.Apply(t.Context(), step, owner, session, epoch)
+					res := a.Apply(t.Context(), Pass{Owner: owner, Session: session, Now: epoch}, step)
 					require.Error(t, res.Err)
 					assert.Empty(t, s.sent(false))
 					assert.Equal(t, exists, res.Presence == manifest.Present)
@@ -517,7 +517,7 @@ func TestAnExecutorMayHaveToAskBeforeARecreation(t *testing.T) {
 	r := &run{step: step}
 	require.NoError(t, r.mayDelete(t.Context()), "without an executor")
 	step.Question = &executor.Question{Verbs: executor.VerbsOwn}
-	r.session = &executor.Session{}
+	r.Session = &executor.Session{}
 	require.NoError(t, r.mayDelete(t.Context()), "it was asked about before")
 }
 
@@ -528,7 +528,7 @@ func TestAnObjectThatFightsBackIsRepairedLater(t *testing.T) {
 	step.Known.Drift = watch.Modified
 	var last Result
 	for range 11 {
-		last = a.Apply(t.Context(), step, owner, nil, epoch)
+		last = a.Apply(t.Context(), Pass{Owner: owner, Now: epoch}, step)
 		if last.State == nil {
 			break
 		}

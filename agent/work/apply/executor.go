@@ -21,10 +21,10 @@ import (
 // the object.
 func (r *run) impersonate() error {
 	q := r.step.Question
-	if r.session == nil || q == nil || r.denial != nil || !q.MustTry() {
+	if r.Session == nil || q == nil || r.denial != nil || !q.MustTry() {
 		return nil
 	}
-	client, err := r.session.Impersonate()
+	client, err := r.Session.Impersonate()
 	if err != nil {
 		return err
 	}
@@ -39,17 +39,17 @@ func (r *run) deny(d *Denial) { r.denial, r.mode = d, watch.ReadDenied }
 // without effect; unless it is accepted, nothing is sent. Such a request must take effect on no other state of the
 // object than the one that it was tried on: it creates the object, replaces all of it, or has its resourceVersion.
 // Owner references and managed fields grant nothing and are not sent this way.
-func (r *run) send(request func(spoke.Client) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
+func (r *run) send(request func(spoke.Object) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
 	if r.denial != nil && r.denial.Err != nil {
 		return nil, r.denial.Err
 	}
 	if r.trial != nil {
-		_, err := request(*r.trial)
+		_, err := request(r.at(*r.trial))
 		switch {
 		case apierror.CannotImpersonate(err):
-			return nil, fmt.Errorf("trying the write as %s: %w", r.session.User(), err)
+			return nil, fmt.Errorf("trying the write as %s: %w", r.Session.User(), err)
 		case apierrors.IsForbidden(err):
-			refused := r.session.DenyWrite(*r.step.Question)
+			refused := r.Session.DenyWrite(*r.step.Question)
 			r.deny(DenialOf(refused, r.step.Frozen))
 			r.recheck = reconcile.Earliest(r.recheck, refused.Recheck)
 			return nil, r.denial.Err
@@ -57,27 +57,27 @@ func (r *run) send(request func(spoke.Client) (*unstructured.Unstructured, error
 			return nil, err
 		}
 	}
-	return request(r.Client)
+	return request(r.object())
 }
 
 // create creates the object.
 func (r *run) create(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	return r.send(func(c spoke.Client) (*unstructured.Unstructured, error) {
-		return c.Create(ctx, r.step.Manifest.Resource, r.id(), object)
+	return r.send(func(o spoke.Object) (*unstructured.Unstructured, error) {
+		return o.Create(ctx, object)
 	})
 }
 
 // replace writes the object as a whole, at its resourceVersion.
 func (r *run) replace(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	return r.send(func(c spoke.Client) (*unstructured.Unstructured, error) {
-		return c.Update(ctx, r.step.Manifest.Resource, r.id(), object)
+	return r.send(func(o spoke.Object) (*unstructured.Unstructured, error) {
+		return o.Update(ctx, object)
 	})
 }
 
 // remove deletes the object, to create it again, if it still has the UID.
 func (r *run) remove(ctx context.Context, uid types.UID) error {
-	_, err := r.send(func(c spoke.Client) (*unstructured.Unstructured, error) {
-		_, err := c.Delete(ctx, r.step.Manifest.Resource, r.id(), uid, "")
+	_, err := r.send(func(o spoke.Object) (*unstructured.Unstructured, error) {
+		_, err := o.Delete(ctx, uid, "")
 		return nil, err
 	})
 	return err
@@ -87,10 +87,10 @@ func (r *run) remove(ctx context.Context, uid types.UID) error {
 // deleted with its work was asked about before.
 func (r *run) mayDelete(ctx context.Context) error {
 	q := r.step.Question
-	if r.session == nil || q == nil || q.Verbs.Has("delete") {
+	if r.Session == nil || q == nil || q.Verbs.Has("delete") {
 		return nil
 	}
-	d := r.session.MayDelete(ctx, *q)
+	d := r.Session.MayDelete(ctx, *q)
 	if d.Verdict == executor.Denied {
 		return permanent(d.Err)
 	}
@@ -104,8 +104,8 @@ func (r *run) applyOrCreate(ctx context.Context, live, next *unstructured.Unstru
 	if live == nil && r.trial != nil {
 		return r.create(ctx, next)
 	}
-	return r.send(func(c spoke.Client) (*unstructured.Unstructured, error) {
-		return c.Apply(ctx, r.step.Manifest.Resource, r.id(), next, r.config.Manager, r.config.Force)
+	return r.send(func(o spoke.Object) (*unstructured.Unstructured, error) {
+		return o.Apply(ctx, next, r.config.Manager, r.config.Force)
 	})
 }
 

@@ -83,7 +83,7 @@ func (r *run) applyConfiguration(ctx context.Context, live *unstructured.Unstruc
 		next := r.next(live, live != nil && r.trusted(live))
 		if live == nil && r.step.Manifest.Options.Owned && (r.readsFirst() || r.createFirst() || round > 1) {
 			// The object has its owner from the beginning: without one, nothing would delete it if the agent died now.
-			next.SetOwnerReferences(inventory.WithOwner(next.GetOwnerReferences(), r.owner, true))
+			next.SetOwnerReferences(inventory.WithOwner(next.GetOwnerReferences(), r.Owner, true))
 		}
 		written, err := r.applyOrCreate(ctx, live, next)
 		switch {
@@ -97,7 +97,7 @@ func (r *run) applyConfiguration(ctx context.Context, live *unstructured.Unstruc
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 			return r.read(ctx, refusal)
 		}
-		live, err = r.Client.Get(ctx, r.step.Manifest.Resource, r.id())
+		live, err = r.object().Get(ctx)
 		switch {
 		case err != nil:
 			return nil, unreadableError{because: refusal, read: err}
@@ -107,7 +107,7 @@ func (r *run) applyConfiguration(ctx context.Context, live *unstructured.Unstruc
 		default:
 			continue
 		}
-		entries, moved := ssa.HandOver(live, r.config.Manager, r.owner.UID, true)
+		entries, moved := ssa.HandOver(live, r.config.Manager, r.Owner.UID, true)
 		if !moved {
 			return live, manifest.Failed(refusal.Error())
 		}
@@ -123,7 +123,7 @@ func (r *run) applied(ctx context.Context, before, written *unstructured.Unstruc
 	if before == nil || before.GetResourceVersion() != written.GetResourceVersion() {
 		r.report(ctx, "applied")
 	}
-	entries, moved := ssa.HandOver(written, r.config.Manager, r.owner.UID, true)
+	entries, moved := ssa.HandOver(written, r.config.Manager, r.Owner.UID, true)
 	if !moved {
 		return r.setOwner(ctx, written)
 	}
@@ -145,7 +145,7 @@ func (r *run) applied(ctx context.Context, before, written *unstructured.Unstruc
 // setManagers writes the managed fields of a live object.
 func (r *run) setManagers(ctx context.Context, live *unstructured.Unstructured, entries []metav1.ManagedFieldsEntry,
 ) (*unstructured.Unstructured, error) {
-	handed, err := r.Client.SetManagers(ctx, r.step.Manifest.Resource, r.id(), live, entries)
+	handed, err := r.object().SetManagers(ctx, live, entries)
 	if err != nil {
 		return live, fmt.Errorf("setting the managers of %s: %w", r.id(), err)
 	}

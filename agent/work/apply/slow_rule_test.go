@@ -43,7 +43,7 @@ func TestARuleThatRanWhileTheNodeStalledIsEvaluatedAgain(t *testing.T) {
 		}}
 		applier := &Applier{Feedback: feedback.New(false, 0)}
 		pass := func() (metav1.Condition, Result) {
-			r := &run{Applier: applier, step: step, owner: inventory.OwnerReference("w", "mine"), now: epoch}
+			r := &run{Applier: applier, Pass: Pass{Owner: inventory.OwnerReference("w", "mine"), Now: epoch}, step: step}
 			object := watch.ObjectOf(live)
 			f := r.evaluate(t.Context(), live, &object)
 			step.Known.State = watch.State{Object: object, Feedback: f, Requested: epoch}

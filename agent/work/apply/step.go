@@ -188,17 +188,17 @@ func of(state *watch.State, drift watch.Drift, frozen bool, id manifest.ID) Resu
 
 // Panicked is the result of a step in which the agent failed. It is tried again when the manifest or the object
 // changes, and after a pause. What is known of the object stays known, and one of which nothing is known is not absent.
-func Panicked(s *Step, owner metav1.OwnerReference, err error, now time.Time) Result {
+func Panicked(p Pass, s *Step, err error) Result {
 	failure, id := manifest.AsFailure(err), s.Manifest.ID()
 	known := s.Known.State
 	if known.Requested.IsZero() {
-		known.Requested = now
+		known.Requested = p.Now
 		return Result{
 			Err: failure, Final: true, Presence: manifest.Unknown, ReadErr: failure, Wake: known.RecheckAt(id),
 		}
 	}
-	known.Applied = s.request(owner)
-	known.Failed, known.Requested = &watch.Failure{Cause: failure}, now
+	known.Applied = s.request(p.Owner)
+	known.Failed, known.Requested = &watch.Failure{Cause: failure}, p.Now
 	known.Feedback = feedbackOf(s.Manifest.Reads, known.Feedback)
 	res := of(&known, s.Known.Drift, s.Frozen, id)
 	res.State = &known

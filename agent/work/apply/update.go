@@ -18,7 +18,7 @@ import (
 
 // forCreate readies the desired object for its creation.
 func (r *run) forCreate(desired *unstructured.Unstructured) *unstructured.Unstructured {
-	return merge.ForCreate(desired, r.owner, r.step.Manifest.Options.Owned)
+	return merge.ForCreate(desired, r.Owner, r.step.Manifest.Options.Owned)
 }
 
 // isAlreadyExists reports whether an object could not be created because it exists.
@@ -32,7 +32,7 @@ func (r *run) update(ctx context.Context, desired *unstructured.Unstructured) (*
 		if err != nil || created {
 			return live, err
 		}
-		next, delta, mergeErr := merge.Into(live, desired, r.owner, r.step.Manifest.Options.Owned)
+		next, delta, mergeErr := merge.Into(live, desired, r.Owner, r.step.Manifest.Options.Owned)
 		switch {
 		case merge.NeedsRecreation(mergeErr):
 			return r.recreate(ctx, live, desired)
@@ -88,7 +88,7 @@ func (r *run) afterRefusal(ctx context.Context, live, desired *unstructured.Unst
 	}
 	next := live.DeepCopy()
 	next.SetManagedFields(nil)
-	if !merge.Metadata(next, desired, r.owner, r.step.Manifest.Options.Owned) {
+	if !merge.Metadata(next, desired, r.Owner, r.step.Manifest.Options.Owned) {
 		return live, nil
 	}
 	written, err := r.replace(ctx, next)
@@ -108,8 +108,8 @@ func (r *run) recreate(ctx context.Context, live, desired *unstructured.Unstruct
 	if err := r.allowRepair(); err != nil {
 		return live, err
 	}
-	next := merge.ForRecreate(live, desired, r.owner, r.step.Manifest.Options.Owned)
-	if err := r.Client.TryCreate(ctx, r.step.Manifest.Resource, r.id(), next); err != nil {
+	next := merge.ForRecreate(live, desired, r.Owner, r.step.Manifest.Options.Owned)
+	if err := r.object().TryCreate(ctx, next); err != nil {
 		return live, fmt.Errorf("making %s again, for it cannot be changed in place; it stays as it is: %w", r.id(), err)
 	}
 	if err := r.mayDelete(ctx); err != nil {
@@ -145,11 +145,11 @@ func (r *run) readOnly(ctx context.Context) (*unstructured.Unstructured, error) 
 	if err != nil || live == nil {
 		return live, err
 	}
-	refs := inventory.WithOwner(live.GetOwnerReferences(), r.owner, false)
+	refs := inventory.WithOwner(live.GetOwnerReferences(), r.Owner, false)
 	if len(refs) == len(live.GetOwnerReferences()) {
 		return live, nil
 	}
-	freed, err := r.Client.SetOwners(ctx, r.step.Manifest.Resource, r.id(), live, refs)
+	freed, err := r.object().SetOwners(ctx, live, refs)
 	if err != nil {
 		return live, fmt.Errorf("giving up %s: %w", r.id(), err)
 	}
@@ -158,11 +158,11 @@ func (r *run) readOnly(ctx context.Context) (*unstructured.Unstructured, error) 
 
 // setOwner makes the owner references of a live object those that the work wants.
 func (r *run) setOwner(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	refs := inventory.WithOwner(live.GetOwnerReferences(), r.owner, r.step.Manifest.Options.Owned)
+	refs := inventory.WithOwner(live.GetOwnerReferences(), r.Owner, r.step.Manifest.Options.Owned)
 	if equality.Semantic.DeepEqual(refs, live.GetOwnerReferences()) {
 		return live, nil
 	}
-	owned, err := r.Client.SetOwners(ctx, r.step.Manifest.Resource, r.id(), live, refs)
+	owned, err := r.object().SetOwners(ctx, live, refs)
 	if err != nil {
 		return live, fmt.Errorf("setting the owners of %s: %w", r.id(), err)
 	}

@@ -143,7 +143,7 @@ func (s *Session) CheckEscalation(ctx context.Context, q Question, object *unstr
 	if role, binds := q.boundRole(object); binds {
 		s.authorizer.cache.bind(s.work, role)
 	}
-	cause, err := tryCreate(ctx, client, s.who, q, object)
+	cause, err := s.tryCreate(ctx, client, q, object)
 	switch {
 	case err != nil:
 		return Decision{Verdict: Unknown, Err: err}

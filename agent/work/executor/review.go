@@ -72,20 +72,19 @@ func (a *api) drop(who ServiceAccount) {
 // the API server refuses that for the lack of permissions, and an empty cause when it does not. The API server checks
 // for escalation before it looks whether the object exists, so "already exists" means that the executor has the
 // permissions that the manifest grants; it says nothing about the object.
-func tryCreate(ctx context.Context, client spoke.Client, who ServiceAccount, q Question,
-	object *unstructured.Unstructured,
+func (s *Session) tryCreate(ctx context.Context, client spoke.Client, q Question, object *unstructured.Unstructured,
 ) (cause string, err error) {
-	_, err = client.Create(ctx, q.resource(), q.Object, object)
+	_, err = client.At(q.resource(), q.Object).Create(ctx, object)
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):
 		return "", nil
 	case apierror.CannotImpersonate(err):
 		return "", fmt.Errorf("trying as the executor whether it may make %s: %w", q.Object, err)
 	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("%s may not hand out rights that it does not have", who), nil
+		return fmt.Sprintf("%s may not hand out rights that it does not have", s.who), nil
 	}
 	if role, binds := q.boundRole(object); binds && roleMissing(err) {
-		return fmt.Sprintf("%s may not bind %s, which does not exist, without the right to bind it", who, role), nil
+		return fmt.Sprintf("%s may not bind %s, which does not exist, without the right to bind it", s.who, role), nil
 	}
 	return "", fmt.Errorf("trying whether the executor may make %s: %w", q.Object, err)
 }

@@ -59,9 +59,8 @@ func (p *celPrograms) condition(ctx context.Context, expression string, object m
 }
 
 // message implements celEvaluator.
-func (p *celPrograms) message(ctx context.Context, expression string, object map[string]any, result bool, budget *int64,
+func (p *celPrograms) message(ctx context.Context, expression string, variables map[string]any, budget *int64,
 ) (string, error) {
-	variables := map[string]any{"object": object, "result": result}
 	found, err := p.evaluate(ctx, celKey{message: true, expression: expression}, variables, budget)
 	if err != nil {
 		return "", err

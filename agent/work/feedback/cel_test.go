@@ -62,7 +62,7 @@ func TestBudgets(t *testing.T) {
 	t.Run("so is a message", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			budget := int64(MaxManifestCost)
-			_, err := source.message(t.Context(), costly(9)+" ? 'a' : 'b'", nil, true, &budget)
+			_, err := source.message(t.Context(), costly(9)+" ? 'a' : 'b'", map[string]any{"object": nil, "result": true}, &budget)
 			require.ErrorIs(t, err, errBudget)
 		})
 	})
@@ -149,7 +149,7 @@ func FuzzCEL(f *testing.F) {
 	f.Fuzz(func(t *testing.T, expression string) {
 		budget := int64(MaxManifestCost)
 		_, err := source.condition(t.Context(), expression, object, &budget)
-		_, other := source.message(t.Context(), expression, object, true, &budget)
+		_, other := source.message(t.Context(), expression, map[string]any{"object": object, "result": true}, &budget)
 		for _, err := range []error{err, other} {
 			if err != nil {
 				assert.NotContains(t, err.Error(), "internal error", "a panic somewhere below")

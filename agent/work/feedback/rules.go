@@ -54,8 +54,8 @@ type RuleResult struct {
 type celEvaluator interface {
 	// condition evaluates an expression of a rule. An error is an internalError or is about the expression.
 	condition(ctx context.Context, expression string, object map[string]any, budget *int64) (bool, error)
-	// message evaluates a message expression.
-	message(ctx context.Context, expression string, object map[string]any, result bool, budget *int64) (string, error)
+	// message evaluates a message expression, which has the variable result besides object.
+	message(ctx context.Context, expression string, variables map[string]any, budget *int64) (string, error)
 }
 
 // internalError is an error that the expression does not cause.
@@ -191,7 +191,8 @@ func (e *Evaluator) evaluateRule(ctx context.Context, object *unstructured.Unstr
 		found.message = rule.Message
 	}
 	if rule.MessageExpression != "" {
-		text, err := e.cel.message(ctx, rule.MessageExpression, object.Object, found.met, budget)
+		variables := map[string]any{"object": object.Object, "result": found.met}
+		text, err := e.cel.message(ctx, rule.MessageExpression, variables, budget)
 		switch {
 		case err != nil:
 			// The status of the condition does not depend on its message.

@@ -146,7 +146,7 @@ func (b *brokenCEL) condition(context.Context, string, map[string]any, *int64) (
 	return false, internalError{errors.New("out of order")}
 }
 
-func (b *brokenCEL) message(context.Context, string, map[string]any, bool, *int64) (string, error) {
+func (b *brokenCEL) message(context.Context, string, map[string]any, *int64) (string, error) {
 	b.calls++
 	return "", internalError{errors.New("out of order")}
 }

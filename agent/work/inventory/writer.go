@@ -86,7 +86,7 @@ func (w *Writer) Create(ctx context.Context, work *workv1.ManifestWork, objects 
 			return nil, false, reconcile.Behind(workv1.GroupName, "appliedmanifestworks", name)
 		}
 		if live != nil && live.DeletionTimestamp.IsZero() {
-			applied, err = w.Prepare(ctx, live, work, objects, true)
+			applied, err = w.Prepare(ctx, live, work, objects)
 			return applied, false, err
 		}
 	}
@@ -97,21 +97,38 @@ func (w *Writer) Create(ctx context.Context, work *workv1.ManifestWork, objects 
 }
 
 // Prepare restores the spec, the labels and the finalizer of the AppliedManifestWork and adds the objects to its
-// intent. A write for the intent records the generation of the work, too, if that is to be recorded.
+// intent. A write for the intent records the generation of the work, too.
 func (w *Writer) Prepare(ctx context.Context, applied *workv1.AppliedManifestWork, work *workv1.ManifestWork,
-	objects []workv1.AppliedManifestResourceMeta, recordGeneration bool,
+	objects []workv1.AppliedManifestResourceMeta,
 ) (*workv1.AppliedManifestWork, error) {
+	after, wider := w.prepared(applied, work, objects)
+	if wider {
+		SetGeneration(after, work)
+	}
+	return w.patch(ctx, applied, after, "preparing the AppliedManifestWork")
+}
+
+// Keep is Prepare for a pass that only keeps what was applied: the generation that is recorded stays.
+func (w *Writer) Keep(ctx context.Context, applied *workv1.AppliedManifestWork, work *workv1.ManifestWork,
+	objects []workv1.AppliedManifestResourceMeta,
+) (*workv1.AppliedManifestWork, error) {
+	after, _ := w.prepared(applied, work, objects)
+	return w.patch(ctx, applied, after, "preparing the AppliedManifestWork")
+}
+
+// prepared returns the AppliedManifestWork as it should be, and whether its intent is wider than before.
+func (w *Writer) prepared(applied *workv1.AppliedManifestWork, work *workv1.ManifestWork,
+	objects []workv1.AppliedManifestResourceMeta,
+) (*workv1.AppliedManifestWork, bool) {
 	after := applied.DeepCopy()
 	after.Spec = w.Spec(work.Name)
 	copyLabels(after, work.Labels)
 	addFinalizer(after)
-	if intent, wider := widen(objects, applied); wider {
+	intent, wider := widen(objects, applied)
+	if wider {
 		setIntent(after, intent)
-		if recordGeneration {
-			SetGeneration(after, work)
-		}
 	}
-	return w.patch(ctx, applied, after, "preparing the AppliedManifestWork")
+	return after, wider
 }
 
 // Publish writes the list of applied resources.
@@ -180,7 +197,7 @@ func (w *Writer) AddFinalizer(ctx context.Context, applied *workv1.AppliedManife
 // the object as it was when the answer does not say.
 func (w *Writer) Delete(ctx context.Context, applied *workv1.AppliedManifestWork,
 ) (*workv1.AppliedManifestWork, error) {
-	answer, err := w.Objects.Delete(ctx, Resource(), manifest.ID{Name: applied.Name}, applied.UID, "")
+	answer, err := w.Objects.At(Resource(), manifest.ID{Name: applied.Name}).Delete(ctx, applied.UID, "")
 	if reconcile.ObjectGone(err) || (err == nil && answer.Gone) {
 		return nil, nil // absence is an answer here
 	}

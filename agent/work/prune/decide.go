@@ -4,10 +4,10 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/agent/work/inventory"
+	"github.com/spokelet/spokelet/agent/work/manifest"
 	"github.com/spokelet/spokelet/agent/work/watch"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -37,20 +37,18 @@ const (
 )
 
 // decide returns what is done with an entry whose live object was read; live is nil when there is none. An entry
-// without UID is an intent: there only the owner reference shows that the object is ours. orphaned means that the work
-// orphans the object, which no pass may have done yet. applied are the objects of the manifests of this pass: the API
-// server may serve one object under two groups, and the entry of one must not delete the object of the other.
-func decide(entry workv1.AppliedManifestResourceMeta, owner types.UID, live metav1.Object, orphaned bool,
-	applied map[types.UID]bool,
-) verb {
-	if live == nil || applied[live.GetUID()] {
+// without UID is an intent: there only the owner reference shows that the object is ours. No pass may have orphaned yet
+// what the work orphans. The API server may serve one object under two groups, and the entry of one must not delete the
+// object of the other, which a manifest means.
+func (r *Request) decide(entry workv1.AppliedManifestResourceMeta, live metav1.Object) verb {
+	if live == nil || r.Applied[live.GetUID()] {
 		return verbDrop
 	}
-	ours, others := inventory.Owners(live, owner)
+	ours, others := inventory.Owners(live, r.UID)
 	switch {
 	case !ours:
 		return verbDrop
-	case others, orphaned:
+	case others, r.Orphaned(manifest.IDOf(entry)):
 		return verbOrphan
 	case entry.UID != "" && entry.UID != string(live.GetUID()):
 		return verbDrop

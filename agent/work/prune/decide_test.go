@@ -10,6 +10,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/agent/work/inventory"
+	"github.com/spokelet/spokelet/agent/work/manifest"
 	"github.com/spokelet/spokelet/agent/work/watch"
 )
 
@@ -68,11 +69,12 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			entry := workv1.AppliedManifestResourceMeta{UID: c.uid}
+			r := Request{UID: "mine", Applied: c.applied, Orphaned: func(manifest.ID) bool { return c.orphaned }}
 			if c.live == nil {
-				assert.Equal(t, c.want, decide(entry, "mine", nil, c.orphaned, c.applied))
+				assert.Equal(t, c.want, r.decide(entry, nil))
 				return
 			}
-			assert.Equal(t, c.want, decide(entry, "mine", c.live, c.orphaned, c.applied))
+			assert.Equal(t, c.want, r.decide(entry, c.live))
 		})
 	}
 }

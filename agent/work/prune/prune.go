@@ -185,8 +185,7 @@ func (p *pass) prune(ctx context.Context, entry workv1.AppliedManifestResourceMe
 
 // pruneAs is prune in the version of the entry, with as few requests as the state of the object allows.
 func (p *pass) pruneAs(ctx context.Context, entry workv1.AppliedManifestResourceMeta) (*watch.Deletion, error) {
-	id, resource := manifest.IDOf(entry), manifest.ResourceOf(entry)
-	orphaned := p.Orphaned(id)
+	id := manifest.IDOf(entry)
 	state, drift := p.Store.Look(p.Owner, id)
 	known := state.Deletion
 	requested := known != nil && known.Requested
@@ -195,15 +194,15 @@ func (p *pass) pruneAs(ctx context.Context, entry workv1.AppliedManifestResource
 		return nil, nil // nil is an answer here
 	case requested && drift == watch.Unchanged && p.Now.Before(known.Next):
 		return known, nil
-	case drift == watch.Unchanged && !requested && state.Object.Sole && state.Object.Exists && !orphaned &&
+	case drift == watch.Unchanged && !requested && state.Object.Sole && state.Object.Exists && !p.Orphaned(id) &&
 		!p.Applied[state.Object.UID] && (entry.UID == "" || entry.UID == string(state.Object.UID)):
-		answer, err := p.Client.Delete(ctx, resource, id, state.Object.UID, state.Object.Version)
+		answer, err := p.Client.At(manifest.ResourceOf(entry), id).Delete(ctx, state.Object.UID, state.Object.Version)
 		if !apierrors.IsConflict(err) {
 			return p.answered(id, state, answer, err)
 		}
 	}
 	for round := 1; ; round++ {
-		deletion, err := p.pruneLive(ctx, entry, state, orphaned)
+		deletion, err := p.pruneLive(ctx, entry, state)
 		if round == conflictRounds || !apierrors.IsConflict(err) {
 			return deletion, err
 		}
@@ -213,10 +212,10 @@ func (p *pass) pruneAs(ctx context.Context, entry workv1.AppliedManifestResource
 // pruneLive reads an object and does what follows. It deletes the object only as it was read: another work may take it
 // over at any time. That a user wrote the object since is a conflict.
 func (p *pass) pruneLive(ctx context.Context, entry workv1.AppliedManifestResourceMeta, state watch.State,
-	orphaned bool,
 ) (*watch.Deletion, error) {
-	id, resource, known := manifest.IDOf(entry), manifest.ResourceOf(entry), state.Deletion
-	live, err := p.Client.Get(ctx, resource, id)
+	id, known := manifest.IDOf(entry), state.Deletion
+	object := p.Client.At(manifest.ResourceOf(entry), id)
+	live, err := object.Get(ctx)
 	if err != nil || live == nil {
 		return nil, err
 	}
@@ -224,7 +223,7 @@ func (p *pass) pruneLive(ctx context.Context, entry workv1.AppliedManifestResour
 	if known != nil {
 		state.Deletion = &watch.Deletion{Since: known.Since, Cause: known.Cause}
 	}
-	switch decide(entry, p.UID, live, orphaned, p.Applied) {
+	switch p.decide(entry, live) {
 	case verbOrphan:
 		return nil, p.orphan(ctx, entry, live)
 	case verbWait:
@@ -235,7 +234,7 @@ func (p *pass) pruneLive(ctx context.Context, entry workv1.AppliedManifestResour
 		}), nil
 	case verbDelete:
 		log.FromContext(ctx).V(1).Info("deleting", "object", id.String())
-		answer, err := p.Client.Delete(ctx, resource, id, live.GetUID(), live.GetResourceVersion())
+		answer, err := object.Delete(ctx, live.GetUID(), live.GetResourceVersion())
 		return p.answered(id, state, answer, err)
 	case verbDrop:
 	}
@@ -249,7 +248,7 @@ func (p *pass) orphan(ctx context.Context, entry workv1.AppliedManifestResourceM
 		return ref.UID == p.UID
 	})
 	id := manifest.IDOf(entry)
-	_, err := p.Client.SetOwners(ctx, manifest.ResourceOf(entry), id, live, others)
+	_, err := p.Client.At(manifest.ResourceOf(entry), id).SetOwners(ctx, live, others)
 	if err != nil && !reconcile.ObjectGone(err) {
 		return fmt.Errorf("taking the owner reference from %s: %w", id, err)
 	}

@@ -37,8 +37,8 @@ func (p *Pruner) lookUpVersion(ctx context.Context, gone schema.GroupVersionReso
 	if version := otherVersion(served, gone); version != "" {
 		return version, nil
 	}
-	definition, err := p.Client.Get(spoke.Outside(ctx), watch.Definitions().Resource,
-		manifest.ID{Name: gone.GroupResource().String()})
+	definition, err := p.Client.At(watch.Definitions().Resource, manifest.ID{Name: gone.GroupResource().String()}).
+		Get(spoke.Outside(ctx))
 	if err != nil {
 		return "", err
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// Client reads and writes objects of the spoke.
+// Client has the objects of the spoke.
 type Client struct {
 	objects dynamic.Interface
 	// requests is the client below the dynamic one, for deletions: the dynamic client drops the answer.
@@ -48,91 +48,93 @@ func (c Client) DryRun() Client {
 	return c
 }
 
-// at is the dynamic client of an object's namespace, or of the cluster.
-func (c Client) at(resource schema.GroupVersionResource, id manifest.ID) dynamic.ResourceInterface {
-	if id.Namespace == "" {
-		return c.objects.Resource(resource)
-	}
-	return c.objects.Resource(resource).Namespace(id.Namespace)
+// Object is one object of the spoke, which may not exist.
+type Object struct {
+	client   Client
+	resource schema.GroupVersionResource
+	id       manifest.ID
 }
 
-// Get reads an object; nil without error means that it does not exist. That its kind is not served is an error, because
-// then nothing is known about the object.
-func (c Client) Get(ctx context.Context, resource schema.GroupVersionResource, id manifest.ID,
-) (*unstructured.Unstructured, error) {
-	live, err := c.at(resource, id).Get(ctx, id.Name, metav1.GetOptions{})
+// At returns the object with an ID, in the version of a resource.
+func (c Client) At(resource schema.GroupVersionResource, id manifest.ID) Object {
+	return Object{client: c, resource: resource, id: id}
+}
+
+// endpoint is the dynamic client of the object's namespace, or of the cluster.
+func (o Object) endpoint() dynamic.ResourceInterface {
+	if o.id.Namespace == "" {
+		return o.client.objects.Resource(o.resource)
+	}
+	return o.client.objects.Resource(o.resource).Namespace(o.id.Namespace)
+}
+
+// Get reads the object; nil without error means that it does not exist. That its kind is not served is an error,
+// because then nothing is known about the object.
+func (o Object) Get(ctx context.Context) (*unstructured.Unstructured, error) {
+	live, err := o.endpoint().Get(ctx, o.id.Name, metav1.GetOptions{})
 	if reconcile.ObjectGone(err) {
 		return nil, nil // absence is an answer here
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", id, err)
+		return nil, fmt.Errorf("reading %s: %w", o.id, err)
 	}
 	return live, nil
 }
 
-// Create creates an object.
-func (c Client) Create(ctx context.Context, resource schema.GroupVersionResource, id manifest.ID,
-	object *unstructured.Unstructured,
-) (*unstructured.Unstructured, error) {
-	return c.at(resource, id).Create(ctx, object, metav1.CreateOptions{
-		FieldManager: names.FieldManagerWork, DryRun: c.dryRun,
+// Create creates the object.
+func (o Object) Create(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return o.endpoint().Create(ctx, object, metav1.CreateOptions{
+		FieldManager: names.FieldManagerWork, DryRun: o.client.dryRun,
 	})
 }
 
-// TryCreate returns why the API server would refuse to create an object that exists; nil when it would accept it. The
-// API server reports that the object exists only after it accepted everything else.
-func (c Client) TryCreate(ctx context.Context, resource schema.GroupVersionResource, id manifest.ID,
-	object *unstructured.Unstructured,
-) error {
-	_, err := c.DryRun().Create(ctx, resource, id, object)
+// TryCreate returns why the API server would refuse to create the object, which exists; nil when it would accept it.
+// The API server reports that the object exists only after it accepted everything else.
+func (o Object) TryCreate(ctx context.Context, object *unstructured.Unstructured) error {
+	o.client = o.client.DryRun()
+	_, err := o.Create(ctx, object)
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
 	return err
 }
 
-// Update replaces an object at its resourceVersion.
-func (c Client) Update(ctx context.Context, resource schema.GroupVersionResource, id manifest.ID,
-	object *unstructured.Unstructured,
-) (*unstructured.Unstructured, error) {
-	return c.at(resource, id).Update(ctx, object, metav1.UpdateOptions{
-		FieldManager: names.FieldManagerWork, DryRun: c.dryRun,
+// Update replaces the object at its resourceVersion.
+func (o Object) Update(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return o.endpoint().Update(ctx, object, metav1.UpdateOptions{
+		FieldManager: names.FieldManagerWork, DryRun: o.client.dryRun,
 	})
 }
 
-// Apply sends an object as an applied configuration of a field manager.
-func (c Client) Apply(ctx context.Context, resource schema.GroupVersionResource, id manifest.ID,
-	object *unstructured.Unstructured, manager string, force bool,
+// Apply sends the object as an applied configuration of a field manager.
+func (o Object) Apply(ctx context.Context, object *unstructured.Unstructured, manager string, force bool,
 ) (*unstructured.Unstructured, error) {
-	return c.at(resource, id).Apply(ctx, id.Name, object, metav1.ApplyOptions{
-		FieldManager: manager, Force: force, DryRun: c.dryRun,
+	return o.endpoint().Apply(ctx, o.id.Name, object, metav1.ApplyOptions{
+		FieldManager: manager, Force: force, DryRun: o.client.dryRun,
 	})
 }
 
-// SetOwners writes the owner references of a live object, guarded by its UID and resourceVersion.
-func (c Client) SetOwners(ctx context.Context, resource schema.GroupVersionResource, id manifest.ID,
-	live metav1.Object, refs []metav1.OwnerReference,
+// SetOwners writes the owner references of the object, guarded by the UID and resourceVersion of live.
+func (o Object) SetOwners(ctx context.Context, live metav1.Object, refs []metav1.OwnerReference,
 ) (*unstructured.Unstructured, error) {
-	return c.patchMeta(ctx, resource, id, live, "ownerReferences", refs)
+	return o.patchMeta(ctx, live, "ownerReferences", refs)
 }
 
-// SetManagers writes the managed fields of a live object, guarded by its UID and resourceVersion.
-func (c Client) SetManagers(ctx context.Context, resource schema.GroupVersionResource, id manifest.ID,
-	live metav1.Object, entries []metav1.ManagedFieldsEntry,
+// SetManagers writes the managed fields of the object, guarded by the UID and resourceVersion of live.
+func (o Object) SetManagers(ctx context.Context, live metav1.Object, entries []metav1.ManagedFieldsEntry,
 ) (*unstructured.Unstructured, error) {
-	return c.patchMeta(ctx, resource, id, live, "managedFields", entries)
+	return o.patchMeta(ctx, live, "managedFields", entries)
 }
 
-// patchMeta writes one field of the metadata of a live object, guarded by its UID and resourceVersion.
-func (c Client) patchMeta(ctx context.Context, resource schema.GroupVersionResource, id manifest.ID,
-	live metav1.Object, field string, value any,
+// patchMeta writes one field of the metadata of the object, guarded by the UID and resourceVersion of live.
+func (o Object) patchMeta(ctx context.Context, live metav1.Object, field string, value any,
 ) (*unstructured.Unstructured, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(), field: value,
 	}})
 	if err != nil {
-		return nil, fmt.Errorf("encoding the %s of %s: %w", field, id, err)
+		return nil, fmt.Errorf("encoding the %s of %s: %w", field, o.id, err)
 	}
-	return c.at(resource, id).Patch(ctx, id.Name, types.MergePatchType, patch,
-		metav1.PatchOptions{FieldManager: names.FieldManagerWork, DryRun: c.dryRun})
+	return o.endpoint().Patch(ctx, o.id.Name, types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: names.FieldManagerWork, DryRun: o.client.dryRun})
 }

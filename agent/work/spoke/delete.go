@@ -6,10 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/spokelet/spokelet/agent/work/manifest"
 )
 
 // Deletion is the answer of the API server to a deletion.
@@ -24,18 +21,16 @@ type Deletion struct {
 	Body []byte
 }
 
-// Delete deletes an object if it still has the UID and, when given, the resourceVersion. The answer tells at once
+// Delete deletes the object if it still has the UID and, when given, the resourceVersion. The answer tells at once
 // whether the object is gone; the dynamic client drops it, so the request is sent with the client below.
-func (c Client) Delete(ctx context.Context, resource schema.GroupVersionResource, id manifest.ID,
-	uid types.UID, version string,
-) (Deletion, error) {
+func (o Object) Delete(ctx context.Context, uid types.UID, version string) (Deletion, error) {
 	background := metav1.DeletePropagationBackground
 	preconditions := &metav1.Preconditions{UID: &uid}
 	if version != "" {
 		preconditions.ResourceVersion = &version
 	}
-	answer := c.requests.Delete().AbsPath(segments(resource, id)...).Body(&metav1.DeleteOptions{
-		PropagationPolicy: &background, Preconditions: preconditions, DryRun: c.dryRun,
+	answer := o.client.requests.Delete().AbsPath(o.segments()...).Body(&metav1.DeleteOptions{
+		PropagationPolicy: &background, Preconditions: preconditions, DryRun: o.client.dryRun,
 	}).Do(ctx)
 	if err := answer.Error(); err != nil {
 		return Deletion{}, err
@@ -47,16 +42,16 @@ func (c Client) Delete(ctx context.Context, resource schema.GroupVersionResource
 	return readDeletion(body), nil
 }
 
-// segments is the path of an object on the API server.
-func segments(resource schema.GroupVersionResource, id manifest.ID) []string {
-	path := []string{"apis", resource.Group, resource.Version}
-	if resource.Group == "" {
-		path = []string{"api", resource.Version}
+// segments is the path of the object on the API server.
+func (o Object) segments() []string {
+	path := []string{"apis", o.resource.Group, o.resource.Version}
+	if o.resource.Group == "" {
+		path = []string{"api", o.resource.Version}
 	}
-	if id.Namespace != "" {
-		path = append(path, "namespaces", id.Namespace)
+	if o.id.Namespace != "" {
+		path = append(path, "namespaces", o.id.Namespace)
 	}
-	return append(path, resource.Resource, id.Name)
+	return append(path, o.resource.Resource, o.id.Name)
 }
 
 // readDeletion reads the answer to a deletion. When nothing is left the API server answers with a Status or, for some

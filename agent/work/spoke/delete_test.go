@@ -47,8 +47,8 @@ func TestAnswersToADeletion(t *testing.T) {
 
 func TestSegments(t *testing.T) {
 	assert.Equal(t, []string{"api", "v1", "namespaces", "ns", "configmaps", "a"},
-		segments(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, manifest.ID{Resource: "configmaps", Namespace: "ns", Name: "a"}))
+		Client{}.At(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, manifest.ID{Resource: "configmaps", Namespace: "ns", Name: "a"}).segments())
 	assert.Equal(t, []string{"apis", "work.open-cluster-management.io", "v1", "appliedmanifestworks", "x"},
-		segments(schema.GroupVersionResource{Group: "work.open-cluster-management.io", Version: "v1", Resource: "appliedmanifestworks"},
-			manifest.ID{Name: "x"}))
+		Client{}.At(schema.GroupVersionResource{Group: "work.open-cluster-management.io", Version: "v1", Resource: "appliedmanifestworks"},
+			manifest.ID{Name: "x"}).segments())
 }

@@ -81,7 +81,7 @@ func TestAnAnswerThatIsLargerThanWasThoughtIsAskedForAgain(t *testing.T) {
 			var got int
 			largest, err := room.Do(t.Context(), c.manifest, c.known, func(ctx context.Context) {
 				steps++
-				live, err := client.Get(ctx, configMaps, manifest.ID{Name: "x", Namespace: "ns"})
+				live, err := client.At(configMaps, manifest.ID{Name: "x", Namespace: "ns"}).Get(ctx)
 				if got = 0; err == nil {
 					text, _ := live.MarshalJSON()
 					got = len(text)
@@ -101,11 +101,11 @@ func TestAnAnswerThatIsLargerThanWasThoughtIsAskedForAgain(t *testing.T) {
 
 func TestRequestsOfNoStepHaveAnswersOfAnyLength(t *testing.T) {
 	client := clientOf(t, &sized{bytes: 2 * roomBytes})
-	_, err := client.Get(t.Context(), configMaps, manifest.ID{Name: "x", Namespace: "ns"})
+	_, err := client.At(configMaps, manifest.ID{Name: "x", Namespace: "ns"}).Get(t.Context())
 	require.NoError(t, err)
 	var none *Room
 	_, err = none.Do(t.Context(), 1, 1, func(ctx context.Context) {
-		_, err := client.Get(ctx, configMaps, manifest.ID{Name: "x", Namespace: "ns"})
+		_, err := client.At(configMaps, manifest.ID{Name: "x", Namespace: "ns"}).Get(ctx)
 		require.NoError(t, err)
 	})
 	require.NoError(t, err)

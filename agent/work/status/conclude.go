@@ -60,29 +60,28 @@ type Object struct {
 func Conclude(work *workv1.ManifestWork, manifests []manifest.Manifest, objects []Object, now time.Time,
 ) workv1.ManifestWorkStatus {
 	status := workv1.ManifestWorkStatus{Conditions: slices.Clone(work.Status.Conditions)}
-	room := roomFor(work)
+	at, room := stamp{work.Generation, now}, roomFor(work)
 	objects = withinBounds(objects, valuesShare(room))
 	before := Index(work.Status.ResourceStatus.Manifests)
 	for i := range manifests {
 		former := before.Find(manifests[i].Meta())
 		status.ResourceStatus.Manifests = append(status.ResourceStatus.Manifests,
-			concludeManifest(work.Generation, &manifests[i], &objects[i], former, now))
+			concludeManifest(at, &manifests[i], &objects[i], former))
 	}
-	concludeWork(&status, work.Generation, now)
+	concludeWork(at, &status)
 	fitMessages(&status, room)
 	return status
 }
 
 // concludeManifest computes the status of one manifest; before is its status of an earlier pass or nil.
-func concludeManifest(generation int64, m *manifest.Manifest, o *Object, before *workv1.ManifestCondition,
-	now time.Time,
+func concludeManifest(at stamp, m *manifest.Manifest, o *Object, before *workv1.ManifestCondition,
 ) workv1.ManifestCondition {
 	state := workv1.ManifestCondition{ResourceMeta: m.Meta()}
 	if before != nil {
 		state.Conditions = slices.Clone(before.Conditions)
 		state.StatusFeedbacks = before.StatusFeedbacks
 	}
-	applied := appliedCondition(o, generation)
+	applied := appliedCondition(o, at.generation)
 	if o.Behind && meta.IsStatusConditionTrue(state.Conditions, workv1.ManifestApplied) {
 		// The manifest of an earlier generation is in force, so the condition stays as it was then.
 		applied = *meta.FindStatusCondition(state.Conditions, workv1.ManifestApplied)
@@ -91,10 +90,10 @@ func concludeManifest(generation int64, m *manifest.Manifest, o *Object, before 
 		have.ObservedGeneration != applied.ObservedGeneration {
 		meta.RemoveStatusCondition(&state.Conditions, applied.Type)
 	}
-	set(&state.Conditions, applied, now)
-	set(&state.Conditions, availableCondition(m, o), now)
-	concludeFeedback(&state, m, o, now)
-	concludeRules(&state, generation, m, o, now)
+	set(&state.Conditions, applied, at.now)
+	set(&state.Conditions, availableCondition(m, o), at.now)
+	concludeFeedback(&state, m, o, at.now)
+	concludeRules(at, &state, m, o)
 	return state
 }
 
@@ -181,12 +180,18 @@ func set(conditions *[]metav1.Condition, c metav1.Condition, now time.Time) {
 // With returns the status of a work with one condition of the work more, as of its generation.
 func With(work *workv1.ManifestWork, c metav1.Condition, now time.Time) workv1.ManifestWorkStatus {
 	status := *work.Status.DeepCopy()
-	setAt(&status.Conditions, c, work.Generation, now)
+	stamp{work.Generation, now}.set(&status.Conditions, c)
 	return status
 }
 
-// setAt merges a condition of the work as of a generation.
-func setAt(conditions *[]metav1.Condition, c metav1.Condition, generation int64, now time.Time) {
-	c.ObservedGeneration = generation
-	set(conditions, c, now)
+// stamp is as of which generation of a work, and when, its conditions are concluded.
+type stamp struct {
+	generation int64
+	now        time.Time
+}
+
+// set merges a condition as of the generation.
+func (s stamp) set(conditions *[]metav1.Condition, c metav1.Condition) {
+	c.ObservedGeneration = s.generation
+	set(conditions, c, s.now)
 }

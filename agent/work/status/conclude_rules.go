@@ -28,9 +28,7 @@ func Reserved() []string {
 
 // concludeRules sets the conditions that come from rules. Conditions of an object that could not be read stay as they
 // were; an object that is gone has none but that it was complete, so that a finished Job that was removed stays done.
-func concludeRules(state *workv1.ManifestCondition, generation int64, m *manifest.Manifest, o *Object,
-	now time.Time,
-) {
+func concludeRules(at stamp, state *workv1.ManifestCondition, m *manifest.Manifest, o *Object) {
 	var results []metav1.Condition
 	if o.Feedback != nil {
 		results = o.Feedback.Conditions
@@ -48,16 +46,16 @@ func concludeRules(state *workv1.ManifestCondition, generation int64, m *manifes
 		})
 	}
 	for _, c := range results {
-		setAt(&state.Conditions, c, generation, now)
+		at.set(&state.Conditions, c)
 	}
 	if len(m.Options.RefusedRules) == 0 {
 		meta.RemoveStatusCondition(&state.Conditions, conditionRules)
 		return
 	}
-	setAt(&state.Conditions, metav1.Condition{
+	at.set(&state.Conditions, metav1.Condition{
 		Type: conditionRules, Status: metav1.ConditionFalse,
 		Reason: workv1.ConditionRuleInvalid, Message: strings.Join(m.Options.RefusedRules, "; "),
-	}, generation, now)
+	})
 }
 
 // Frozen reports whether a manifest must not be applied any more: because a rule found it complete, for applying it

@@ -122,7 +122,7 @@ func TestConcludeManifest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := read(t, c.raw)[0]
 			m.Options.Feedback = c.feedback
-			got := concludeManifest(4, &m, &c.object, nil, epoch)
+			got := concludeManifest(stamp{4, epoch}, &m, &c.object, nil)
 			as := func(name string) [3]string {
 				found := meta.FindStatusCondition(got.Conditions, name)
 				if found == nil {
@@ -158,26 +158,26 @@ func TestTransitionTimes(t *testing.T) {
 		return find(t, s.Conditions, name).LastTransitionTime.Time
 	}
 	r := value("x")
-	first := concludeManifest(1, &m, &r, nil, epoch)
+	first := concludeManifest(stamp{1, epoch}, &m, &r, nil)
 
-	same := concludeManifest(1, &m, &r, &first, later)
+	same := concludeManifest(stamp{1, later}, &m, &r, &first)
 	assert.Equal(t, first, same, "nothing changed, nothing moves")
 
-	next := concludeManifest(2, &m, &r, &first, later)
+	next := concludeManifest(stamp{2, later}, &m, &r, &first)
 	assert.Equal(t, later, when(next, "Applied"), "a new generation moves Applied")
 	assert.Equal(t, epoch, when(next, "Available"))
 	assert.Equal(t, epoch, when(next, "StatusFeedbackSynced"))
 
 	r = value("y")
-	changed := concludeManifest(2, &m, &r, &next, last)
+	changed := concludeManifest(stamp{2, last}, &m, &r, &next)
 	assert.Equal(t, later, when(changed, "Applied"))
 	assert.Equal(t, last, when(changed, "StatusFeedbackSynced"), "new values move StatusFeedbackSynced")
 
 	unread := Object{Presence: manifest.Unknown, Err: errors.New("x"), ReadErr: errors.New("x")}
-	kept := concludeManifest(2, &m, &unread, &changed, last)
+	kept := concludeManifest(stamp{2, last}, &m, &unread, &changed)
 	assert.Equal(t, changed.StatusFeedbacks, kept.StatusFeedbacks, "what cannot be read keeps its values")
 	absent := Object{Presence: manifest.Absent}
-	gone := concludeManifest(2, &m, &absent, &changed, last)
+	gone := concludeManifest(stamp{2, last}, &m, &absent, &changed)
 	assert.Empty(t, gone.StatusFeedbacks.Values, "what is gone has none")
 }
 

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +14,7 @@ import (
 )
 
 // concludeWork sets the conditions of the work from those of its manifests.
-func concludeWork(status *workv1.ManifestWorkStatus, generation int64, now time.Time) {
+func concludeWork(at stamp, status *workv1.ManifestWorkStatus) {
 	list := status.ResourceStatus.Manifests
 	if len(list) > 0 {
 		applied := metav1.Condition{
@@ -27,9 +26,9 @@ func concludeWork(status *workv1.ManifestWorkStatus, generation int64, now time.
 			applied.Message = fmt.Sprintf("%s: %d of %d manifests failed to apply: %s", failedText, failed, len(list),
 				firstWith(list, workv1.ManifestApplied, metav1.ConditionFalse))
 		}
-		setAt(&status.Conditions, applied, generation, now)
+		at.set(&status.Conditions, applied)
 	}
-	setAt(&status.Conditions, aggregateAvailable(list), generation, now)
+	at.set(&status.Conditions, aggregateAvailable(list))
 	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool {
 		return strings.HasPrefix(c.Reason, rulePrefix) && tally(list, c.Type).all() == 0
 	})
@@ -42,7 +41,7 @@ func concludeWork(status *workv1.ManifestWorkStatus, generation int64, now time.
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(rules)) {
-		setAt(&status.Conditions, aggregateRule(list, name), generation, now)
+		at.set(&status.Conditions, aggregateRule(list, name))
 	}
 }
 

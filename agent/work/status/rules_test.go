@@ -50,7 +50,7 @@ func says(condition string, status metav1.ConditionStatus) metav1.Condition {
 func TestConditionsOfRules(t *testing.T) {
 	m := ruled(t, celRule("Healthy", "true"), celRule("Available", "true"), celRule("not a type!", "true"))
 	r := saying(says("Healthy", "True"))
-	got := concludeManifest(2, &m, &r, nil, epoch)
+	got := concludeManifest(stamp{2, epoch}, &m, &r, nil)
 	healthy := find(t, got.Conditions, "Healthy")
 	assert.Equal(t, metav1.ConditionTrue, healthy.Status)
 	assert.Equal(t, workv1.ConditionRuleEvaluated, healthy.Reason)
@@ -63,18 +63,18 @@ func TestConditionsOfRules(t *testing.T) {
 	assert.Contains(t, told.Message, `"not a type!" is no type`)
 
 	later := epoch.Add(time.Hour)
-	assert.Equal(t, got, concludeManifest(2, &m, &r, &got, later), "it is stable")
-	next := concludeManifest(3, &m, &r, &got, later)
+	assert.Equal(t, got, concludeManifest(stamp{2, later}, &m, &r, &got), "it is stable")
+	next := concludeManifest(stamp{3, later}, &m, &r, &got)
 	assert.Equal(t, epoch, find(t, next.Conditions, "Healthy").LastTransitionTime.Time, "only a flip moves the time")
 	assert.Equal(t, int64(3), find(t, next.Conditions, "Healthy").ObservedGeneration)
 	r = saying(says("Healthy", "False"))
-	assert.Equal(t, later, find(t, concludeManifest(3, &m, &r, &next, later).Conditions, "Healthy").LastTransitionTime.Time)
+	assert.Equal(t, later, find(t, concludeManifest(stamp{3, later}, &m, &r, &next).Conditions, "Healthy").LastTransitionTime.Time)
 
 	unread := Object{Presence: manifest.Unknown, Err: errors.New("x"), ReadErr: errors.New("x")}
-	kept := concludeManifest(3, &m, &unread, &got, later)
+	kept := concludeManifest(stamp{3, later}, &m, &unread, &got)
 	assert.Equal(t, healthy, find(t, kept.Conditions, "Healthy"), "what could not be read stays as it was")
 	absent := Object{Presence: manifest.Absent}
-	gone := concludeManifest(3, &m, &absent, &got, later)
+	gone := concludeManifest(stamp{3, later}, &m, &absent, &got)
 	assert.Nil(t, meta.FindStatusCondition(gone.Conditions, "Healthy"), "an object that is gone is not healthy")
 
 	work := &workv1.ManifestWork{}
@@ -92,19 +92,19 @@ func TestConditionsOfRules(t *testing.T) {
 func TestCompleteOutlivesItsObject(t *testing.T) {
 	m := ruled(t, celRule("Complete", "true"))
 	r := saying(says("Complete", "True"))
-	done := concludeManifest(1, &m, &r, nil, epoch)
+	done := concludeManifest(stamp{1, epoch}, &m, &r, nil)
 	absent := Object{Presence: manifest.Absent}
-	gone := concludeManifest(2, &m, &absent, &done, epoch)
+	gone := concludeManifest(stamp{2, epoch}, &m, &absent, &done)
 	complete := find(t, gone.Conditions, "Complete")
 	assert.Equal(t, metav1.ConditionTrue, complete.Status, "a Job that was cleared away is not run again")
 	assert.Equal(t, int64(1), complete.ObservedGeneration)
 	m = ruled(t)
-	assert.Nil(t, meta.FindStatusCondition(concludeManifest(3, &m, &absent, &gone, epoch).Conditions, "Complete"),
+	assert.Nil(t, meta.FindStatusCondition(concludeManifest(stamp{3, epoch}, &m, &absent, &gone).Conditions, "Complete"),
 		"but without the rule it is")
 	m = ruled(t, celRule("Complete", "true"))
 	r = saying(says("Complete", "False"))
-	open := concludeManifest(1, &m, &r, nil, epoch)
-	assert.Nil(t, meta.FindStatusCondition(concludeManifest(1, &m, &absent, &open, epoch).Conditions, "Complete"))
+	open := concludeManifest(stamp{1, epoch}, &m, &r, nil)
+	assert.Nil(t, meta.FindStatusCondition(concludeManifest(stamp{1, epoch}, &m, &absent, &open).Conditions, "Complete"))
 }
 
 // Shows: work/complete-rechecked
@@ -149,14 +149,14 @@ func TestFrozen(t *testing.T) {
 func TestAppliedStaysHonestWhileFrozen(t *testing.T) {
 	m := ruled(t, celRule("Complete", "true"))
 	r := saying(says("Complete", "True"))
-	first := concludeManifest(1, &m, &r, nil, epoch)
+	first := concludeManifest(stamp{1, epoch}, &m, &r, nil)
 	r.Behind = true
-	second := concludeManifest(2, &m, &r, &first, epoch.Add(time.Hour))
+	second := concludeManifest(stamp{2, epoch.Add(time.Hour)}, &m, &r, &first)
 	assert.Equal(t, find(t, first.Conditions, "Applied"), find(t, second.Conditions, "Applied"),
 		"what this generation says was not applied")
 	assert.Equal(t, int64(2), find(t, second.Conditions, "Complete").ObservedGeneration, "what it asks was answered")
 	r.Behind = false
-	third := concludeManifest(2, &m, &r, &second, epoch.Add(time.Hour))
+	third := concludeManifest(stamp{2, epoch.Add(time.Hour)}, &m, &r, &second)
 	assert.Equal(t, int64(2), find(t, third.Conditions, "Applied").ObservedGeneration)
 }
 

@@ -125,8 +125,8 @@ func (c *Configuration) Next(live *unstructured.Unstructured, trusted bool) *uns
 	if !c.Ignores {
 		return next
 	}
-	mine, others, _ := owned(live, c.Manager)
-	if _, exact := retain(live.Object, next.Object, c.full, mine, others); exact {
+	o, _ := owned(live, c.Manager)
+	if _, exact := retain(live.Object, next.Object, c.full, o); exact {
 		next.SetResourceVersion(live.GetResourceVersion())
 	}
 	return next
@@ -135,11 +135,11 @@ func (c *Configuration) Next(live *unstructured.Unstructured, trusted bool) *uns
 // InForce reports whether a live object is as the manifest wants and whether the manager owns all fields that it
 // should.
 func (c *Configuration) InForce(live *unstructured.Unstructured, trusted bool) bool {
-	mine, _, applied := owned(live, c.Manager)
+	o, applied := owned(live, c.Manager)
 	if !applied || !c.applied(live, trusted) {
 		return false
 	}
-	return inForce(live.Object, outline(c.kept, mine), outline(c.full, mine), mine)
+	return inForce(live.Object, outline(c.kept, o.mine), outline(c.full, o.mine), o.mine)
 }
 
 // outline returns a configuration without the fields that have no owner: those that identify the object and, where it
@@ -167,11 +167,11 @@ func outline(object map[string]any, mine *fieldpath.Set) map[string]any {
 
 // Digest changes when a user changes or takes over any field of a live object that the manifest repairs.
 func (c *Configuration) Digest(live *unstructured.Unstructured) manifest.Digest {
-	mine, _, applied := owned(live, c.Manager)
+	o, applied := owned(live, c.Manager)
 	if !applied {
 		return manifest.Digest{}
 	}
-	return manifest.DigestOf(common(live.Object, outline(c.kept, mine), mine))
+	return manifest.DigestOf(common(live.Object, outline(c.kept, o.mine), o.mine))
 }
 
 // dropNullTimestamps removes creationTimestamp: null from every metadata in the value, at any depth: as an applied

@@ -33,21 +33,30 @@ func isWritten(entry *metav1.ManagedFieldsEntry) bool {
 		entry.Subresource == ""
 }
 
-// owned returns the fields that the manager applied to the object, and the fields of all others. applied is false when
-// the manager applied nothing in this API version.
-func owned(object *unstructured.Unstructured, manager string) (mine, others *fieldpath.Set, applied bool) {
-	mine, others = &fieldpath.Set{}, &fieldpath.Set{}
+// ownership has the fields that a manager applied to an object, or to a part of it, and the fields of all others.
+type ownership struct{ mine, others *fieldpath.Set }
+
+// below is the ownership of what is below an element, and whether others have the element or anything below it.
+func (o ownership) below(element fieldpath.PathElement) (ownership, bool) {
+	mine, _ := below(o.mine, element)
+	others, shared := below(o.others, element)
+	return ownership{mine, others}, shared
+}
+
+// owned returns the ownership of an object. applied is false when the manager applied nothing in this API version.
+func owned(object *unstructured.Unstructured, manager string) (o ownership, applied bool) {
+	o = ownership{&fieldpath.Set{}, &fieldpath.Set{}}
 	entries := object.GetManagedFields()
 	for i := range entries {
 		fields, readable := fieldsOf(&entries[i])
 		switch {
 		case !isApplied(&entries[i], manager):
-			others = others.Union(fields)
+			o.others = o.others.Union(fields)
 		case entries[i].APIVersion == object.GetAPIVersion():
-			mine, applied = fields, readable
+			o.mine, applied = fields, readable
 		}
 	}
-	return mine, others, applied
+	return o, applied
 }
 
 // elements returns the fields and list elements that a set has directly below its root, in order.
@@ -199,9 +208,9 @@ func listInForce(live, wanted []any, full any, set *fieldpath.Set) bool {
 	return found == len(wanted)
 }
 
-// retain returns base with, at their live values, those fields of full that base lacks and that only the set mine has:
+// retain returns base with, at their live values, those fields of full that base lacks and that only the manager has:
 // a configuration without them would remove them from the object. It reports whether there was any such field.
-func retain(live, base, full any, mine, others *fieldpath.Set) (any, bool) {
+func retain(live, base, full any, o ownership) (any, bool) {
 	some := false
 	switch full := full.(type) {
 	case map[string]any:
@@ -210,68 +219,65 @@ func retain(live, base, full any, mine, others *fieldpath.Set) (any, bool) {
 		if kept == nil {
 			return base, false
 		}
-		for _, element := range elements(mine) {
+		for _, element := range elements(o.mine) {
 			name := nameOf(element)
 			got, exists := have[name]
 			if _, ever := full[name]; !ever || !exists {
 				continue
 			}
-			ours, _ := below(mine, element)
-			theirs, shared := below(others, element)
+			inner, shared := o.below(element)
 			if keeps, now := kept[name]; now {
-				more, added := retain(got, keeps, full[name], ours, theirs)
+				more, added := retain(got, keeps, full[name], inner)
 				kept[name], some = more, some || added
-			} else if more, alone := sole(got, element, ours, theirs, shared); alone {
+			} else if more, alone := sole(got, element, inner, shared); alone {
 				kept[name], some = more, true
 			}
 		}
 		return kept, some
 	case []any:
-		return retainItems(live, base, full, mine, others)
+		return retainItems(live, base, full, o)
 	}
 	return base, false
 }
 
 // retainItems is retain for a list whose elements have owners one by one.
-func retainItems(live, base any, full []any, mine, others *fieldpath.Set) (any, bool) {
+func retainItems(live, base any, full []any, o ownership) (any, bool) {
 	have, _ := live.([]any)
 	kept, ok := base.([]any)
 	if !ok {
 		return base, false
 	}
 	some := false
-	for _, element := range elements(mine) {
+	for _, element := range elements(o.mine) {
 		whole, ever := locate(full, element, true)
 		got, exists := locate(have, element, false)
 		if ever < 0 || exists < 0 {
 			continue
 		}
-		ours, _ := below(mine, element)
-		theirs, shared := below(others, element)
+		inner, shared := o.below(element)
 		if keeps, at := locate(kept, element, true); at >= 0 {
-			more, added := retain(got, keeps, whole, ours, theirs)
+			more, added := retain(got, keeps, whole, inner)
 			kept[at], some = more, some || added
-		} else if more, alone := sole(got, element, ours, theirs, shared); alone {
+		} else if more, alone := sole(got, element, inner, shared); alone {
 			kept, some = append(kept, more), true
 		}
 	}
 	return kept, some
 }
 
-// sole returns the part of a live value, which is that of an element, that the set mine has and nobody else. It reports
+// sole returns the part of a live value, which is that of an element, that the manager has and nobody else. It reports
 // whether there is any. The others share the element when they have it or anything below it.
-func sole(live any, element fieldpath.PathElement, mine, others *fieldpath.Set, shared bool) (any, bool) {
+func sole(live any, element fieldpath.PathElement, o ownership, shared bool) (any, bool) {
 	if !shared {
-		return project(live, mine), true
+		return project(live, o.mine), true
 	}
 	switch live := live.(type) {
 	case map[string]any:
 		part := map[string]any{}
-		for _, inner := range elements(mine) {
-			ours, _ := below(mine, inner)
-			theirs, both := below(others, inner)
+		for _, inner := range elements(o.mine) {
+			deeper, both := o.below(inner)
 			got := live[nameOf(inner)]
-			if more, some := sole(got, inner, ours, theirs, both); some && got != nil {
+			if more, some := sole(got, inner, deeper, both); some && got != nil {
 				part[nameOf(inner)] = more
 			}
 		}
@@ -287,14 +293,13 @@ func sole(live any, element fieldpath.PathElement, mine, others *fieldpath.Set, 
 		return part, true
 	case []any:
 		var part []any
-		for _, inner := range elements(mine) {
+		for _, inner := range elements(o.mine) {
 			item, at := locate(live, inner, false)
 			if at < 0 {
 				continue
 			}
-			ours, _ := below(mine, inner)
-			theirs, both := below(others, inner)
-			if more, some := sole(item, inner, ours, theirs, both); some {
+			deeper, both := o.below(inner)
+			if more, some := sole(item, inner, deeper, both); some {
 				part = append(part, more)
 			}
 		}

@@ -212,7 +212,7 @@ func TestRetain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			base := decoded(t, c.base)
-			got, some := retain(decoded(t, c.live), base, decoded(t, c.full), fields(t, c.mine), fields(t, c.others))
+			got, some := retain(decoded(t, c.live), base, decoded(t, c.full), ownership{fields(t, c.mine), fields(t, c.others)})
 			assert.Equal(t, c.want != "", some)
 			if c.want == "" {
 				assert.Equal(t, decoded(t, c.base), got)
