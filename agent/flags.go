@@ -106,8 +106,10 @@ func (c *Config) addProcessFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.WorkServiceAccount, "work-service-account", c.WorkServiceAccount,
 		"ServiceAccount of the managed cluster under which ManifestWorks are applied, as a name in --namespace or as "+
 			"namespace/name; the agent needs create on its token; empty means the agent's own identity")
-	command.AddRequests(f, "", "the managed cluster", &c.SpokeQPS, &c.SpokeBurst)
-	command.AddRequests(f, "hub-", "the hub", &c.HubQPS, &c.HubBurst)
+	command.AddQPS(f, "", "the managed cluster", &c.SpokeQPS)
+	command.AddBurst(f, "", &c.SpokeBurst)
+	command.AddQPS(f, "hub-", "the hub", &c.HubQPS)
+	command.AddBurst(f, "hub-", &c.HubBurst)
 	command.AddEndpoints(f, &c.MetricsAddress, &c.HealthAddress)
 	f.StringVar(&c.PprofAddress, "pprof-bind-address", c.PprofAddress, "address for /debug/pprof over http; 0 is off")
 	command.AddGiveBackMemory(f, &c.GiveBackMemory)

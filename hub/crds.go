@@ -60,25 +60,17 @@ func definitionsClient(cfg *rest.Config) (client.WithWatch, error) {
 	return c, nil
 }
 
-// addKeeper adds the keeper of the conversion to the manager and returns it for the readiness check. silent returns why
-// the webhook does not answer.
-func addKeeper(
-	mgr ctrl.Manager, c Config, s *serving, silent func() error, findings []definition.Finding,
-) (*definition.Keeper, error) {
+// newKeeper returns the keeper of the conversion. silent returns why the webhook does not answer.
+func newKeeper(mgr ctrl.Manager, c Config, s *serving, silent func() error) (*definition.Keeper, error) {
 	definitions, err := definitionsClient(mgr.GetConfig())
 	if err != nil {
 		return nil, err
 	}
-	keeper := &definition.Keeper{
+	return &definition.Keeper{
 		Client: definitions, Recorder: mgr.GetEventRecorder(definition.Name), Elected: mgr.Elected(),
 		Clock: clock.RealClock{}, Kinds: convertedKinds(), Write: c.InstallCRDs,
 		Webhook: definition.Webhook{
 			Ours: s.client, Silent: silent, Refresh: s.source.Refresh, Changed: s.source.Changed,
 		},
-		Findings: findings,
-	}
-	if err := mgr.Add(keeper); err != nil {
-		return nil, fmt.Errorf("registering the keeper of the conversion: %w", err)
-	}
-	return keeper, nil
+	}, nil
 }

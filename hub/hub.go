@@ -104,9 +104,13 @@ func addConversion(mgr *hubprocess.Manager, c Config, s *serving, findings []def
 		started := server.StartedChecker()
 		silent = func() error { return started(nil) }
 	}
-	keeper, err := addKeeper(mgr, c, s, silent, findings)
+	keeper, err := newKeeper(mgr, c, s, silent)
 	if err != nil {
 		return err
+	}
+	keeper.Findings = findings
+	if err := mgr.Add(keeper); err != nil {
+		return fmt.Errorf("registering the keeper of the conversion: %w", err)
 	}
 	checks := []hubprocess.Check{
 		hubprocess.CacheCheck(mgr), hubprocess.ObjectsCheck(mgr.Objects),
@@ -142,7 +146,7 @@ func newManager(ctx context.Context, c Config, cfg *rest.Config) (*hubprocess.Ma
 	if err != nil {
 		return nil, err
 	}
-	if err := setup(ctx, mgr, c, mgr.Wire, foreign.GetCache()); err != nil {
+	if err := setup(ctx, mgr, c, foreign.GetCache()); err != nil {
 		return nil, err
 	}
 	return mgr, nil

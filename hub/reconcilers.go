@@ -28,6 +28,7 @@ import (
 	"github.com/spokelet/spokelet/hub/work"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/hubprocess"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -37,9 +38,9 @@ type reconciler interface {
 }
 
 // setup adds all reconcilers to the manager, and the field indexes to its cache.
-func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, foreignWorks cache.Cache) error {
+func setup(ctx context.Context, mgr *hubprocess.Manager, c Config, foreignWorks cache.Cache) error {
 	now := clock.RealClock{}
-	addOns, err := newAddOns(mgr, wire)
+	addOns, err := newAddOns(mgr, mgr.Wire)
 	trusted, failed := newAddOnsClient(mgr, c.Namespace)
 	if err := errors.Join(err, failed); err != nil {
 		return err

@@ -55,7 +55,7 @@ func wired(t *testing.T, c Config) []any {
 	})
 	require.NoError(t, err)
 	mgr := &recording{Manager: inner}
-	require.NoError(t, setup(t.Context(), mgr, c, addonapi.WireAlpha, nil))
+	require.NoError(t, setup(t.Context(), &hubprocess.Manager{Manager: mgr, Wire: addonapi.WireAlpha}, c, nil))
 	all := make([]any, len(mgr.added))
 	for i, one := range mgr.added {
 		all[i] = one

@@ -202,7 +202,7 @@ func judgeToken(c credential, f facts, reg registration) tokenState {
 	if uid == "" {
 		uid = claims.ServiceAccountUID
 	}
-	state.verdict = token.Judge(c.token, reg.account.user, uid, now.Add(-apart), f.cluster, f.name)
+	state.verdict = claims.Judge(reg.account.user, uid, now.Add(-apart), f.cluster, f.name)
 	if v := &state.verdict; v.Fits && f.hubKnown && claims.IssuedAt.After(now.Add(earlySlack)) {
 		v.Fits, v.Why = false, "the token is not valid before "+claims.IssuedAt.Format(time.RFC3339)
 	}

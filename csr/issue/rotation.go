@@ -93,7 +93,9 @@ func JudgePair(pair Pair, want csr.Request, now time.Time) PairVerdict {
 			v.NotAfter = c.NotAfter
 		}
 	}
-	v.RotateAt = rotateAt(pair, v, want, now, chain[0].SerialNumber.String())
+	from, to := lifeOf(pair, v, want, now)
+	v.RotateAt = csr.RotateAt(from, to, chain[0].SerialNumber.String(), want.Labels[names.LabelClusterName],
+		want.Labels[names.LabelAddonName])
 	v.Why = misfit(chain[0], pair.Key, want)
 	if v.Why == "" && now.After(v.NotAfter) {
 		v.Why = fmt.Sprintf("the certificate expired at %s", v.NotAfter.UTC().Format(time.RFC3339))
@@ -102,24 +104,24 @@ func JudgePair(pair Pair, want csr.Request, now time.Time) PairVerdict {
 	return v
 }
 
-// rotateAt returns when a pair is replaced: at a share of its life, which counts as no longer than any that was asked
+// lifeOf returns the life of a pair, at a share of which it is replaced. It counts as no longer than any that was asked
 // for. A user who may write the Secret can make up a pair that lasts for ever, or begins in a hundred years. Where our
 // clock is years behind, one that came begins as late: it counts from when it came.
-func rotateAt(pair Pair, v PairVerdict, want csr.Request, now time.Time, serial string) time.Time {
-	from, to := began(pair, v), v.NotAfter
+func lifeOf(pair Pair, v PairVerdict, want csr.Request, now time.Time) (from, to time.Time) {
+	from, to = began(pair, v), v.NotAfter
 	longest := longestLife
 	if want.ExpirationSeconds != nil {
 		longest = max(longest, time.Duration(*want.ExpirationSeconds)*time.Second)
 	}
 	if from.After(now.Add(longest)) {
 		if from = pair.IssuedAt; from.IsZero() || from.After(now) {
-			return now
+			return now, now
 		}
 	}
 	if end := from.Add(longest); to.After(end) {
 		to = end
 	}
-	return csr.RotateAt(from, to, serial, want.Labels[names.LabelClusterName], want.Labels[names.LabelAddonName])
+	return from, to
 }
 
 // IsExpired reports whether a pair can be read and a certificate of its chain is past its end.

@@ -60,7 +60,7 @@ func (r *Reconciler) count(csr *certificatesv1.CertificateSigningRequest, n *not
 
 // eventOf builds the Event for a note. Its name depends only on request and note, so that it exists once.
 func eventOf(f facts, n *note) *corev1.Event {
-	return newEvent(f, n, metav1.NamespaceDefault, eventName(f.csr, n), corev1.ObjectReference{
+	return newEvent(f, n, eventName(f.csr, n), corev1.ObjectReference{
 		APIVersion: certificatesv1.SchemeGroupVersion.String(), Kind: "CertificateSigningRequest",
 		Name: f.csr.Name, UID: f.csr.UID,
 	})
@@ -77,20 +77,21 @@ func addOnEvent(f facts, n *note) *corev1.Event {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "%s\x00%s\x00%s", about.UID, n.reason, n.message)
 	name := fmt.Sprintf("%s.%x", about.Name[:min(len(about.Name), maxNameInEvent)], h.Sum64())
-	return newEvent(f, n, about.Namespace, name, corev1.ObjectReference{
+	return newEvent(f, n, name, corev1.ObjectReference{
 		APIVersion: addonv1beta1.GroupVersion.String(), Kind: "ManagedClusterAddOn",
 		Namespace: about.Namespace, Name: about.Name, UID: about.UID,
 	})
 }
 
-func newEvent(f facts, n *note, namespace, name string, about corev1.ObjectReference) *corev1.Event {
+// newEvent builds an Event. Those on objects without a namespace are in "default".
+func newEvent(f facts, n *note, name string, about corev1.ObjectReference) *corev1.Event {
 	kind := corev1.EventTypeNormal
 	if n.warning {
 		kind = corev1.EventTypeWarning
 	}
 	at := metav1.NewTime(f.now)
 	return &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: name},
+		ObjectMeta:     metav1.ObjectMeta{Namespace: cmp.Or(about.Namespace, metav1.NamespaceDefault), Name: name},
 		InvolvedObject: about,
 		Type:           kind, Reason: n.reason, Message: n.message,
 		Source:              corev1.EventSource{Component: controllerName},

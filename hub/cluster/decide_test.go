@@ -428,8 +428,7 @@ func TestConcludeKeepsTheConditionsOfOthers(t *testing.T) {
 	f := settledFacts()
 	f.cluster.Status.Conditions = append(f.cluster.Status.Conditions,
 		condition("ManagedClusterJoined", metav1.ConditionTrue, "ManagedClusterJoined", noon()))
-	status := f.cluster.Status.DeepCopy()
-	conclude(f, decide(f), nil, status)
+	status := conclude(f, decide(f), nil, f.cluster).Status
 	assert.NotNil(t, meta.FindStatusCondition(status.Conditions, "ManagedClusterJoined"))
 	assert.Equal(t, "ManagedClusterAvailable",
 		meta.FindStatusCondition(status.Conditions, clusterv1.ManagedClusterConditionAvailable).Reason)

@@ -19,7 +19,7 @@ func TestAClusterThatRunsStaysAcceptedWhenItsNamespaceLosesTheLabel(t *testing.T
 	meta.SetStatusCondition(&f.cluster.Status.Conditions, metav1.Condition{
 		Type: clusterv1.ManagedClusterConditionHubAccepted, Status: metav1.ConditionTrue, Reason: reasonAccepted,
 	})
-	conclude(f, decide(f), nil, &f.cluster.Status)
+	f.cluster = conclude(f, decide(f), nil, f.cluster)
 	assert.True(t, meta.IsStatusConditionTrue(f.cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted),
 		"all agents of the cluster go Unknown within minutes, though they have all their rights")
 }

@@ -32,7 +32,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 		name: name, now: r.Clock.Now(), trust: r.Trust, unacceptedLife: r.UnacceptedLife, metered: r.Meter.Read(name),
 	}
 	var err error
-	f.cluster, err = reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{}, uncopied)
+	f.cluster, err = reconcile.Peek(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{})
 	if err != nil {
 		return f, err
 	}
@@ -88,18 +88,18 @@ func (r *Reconciler) liveRequests(
 	var all []*certificatesv1.CertificateSigningRequest
 	type page = certificatesv1.CertificateSigningRequestList
 	newPage := func() *page { return &page{} }
-	err := reconcile.InPages(ctx, r.Live, requestPage, newPage, func(page *page) error {
+	ofCluster := client.MatchingLabels{names.LabelClusterName: name}
+	for page, err := range reconcile.Pages(ctx, r.Live, newPage, client.Limit(requestPage), ofCluster) {
+		if err != nil {
+			return nil, fmt.Errorf("listing the certificate requests of cluster %s: %w", name, err)
+		}
 		for _, request := range reconcile.Pointers(page.Items) {
 			kept := request.DeepCopy() // a pointer into the page would keep all of it
 			if _, err := approve.Trim(kept); err != nil {
-				return err
+				return nil, fmt.Errorf("listing the certificate requests of cluster %s: %w", name, err)
 			}
 			all = append(all, kept)
 		}
-		return nil
-	}, client.MatchingLabels{names.LabelClusterName: name})
-	if err != nil {
-		return nil, fmt.Errorf("listing the certificate requests of cluster %s: %w", name, err)
 	}
 	return all, nil
 }
@@ -110,18 +110,18 @@ func (r *Reconciler) observeGrants(ctx context.Context, f *facts) error {
 	registration := types.NamespacedName{Namespace: f.name, Name: everywhere.Name + suffixRegistration}
 	work := types.NamespacedName{Namespace: f.name, Name: everywhere.Name + suffixWork}
 	var err error
-	if f.have.role, err = reconcile.Get(ctx, r.Client, everywhere, &rbacv1.ClusterRole{}, uncopied); err != nil {
+	if f.have.role, err = reconcile.Peek(ctx, r.Client, everywhere, &rbacv1.ClusterRole{}); err != nil {
 		return err
 	}
-	f.have.binding, err = reconcile.Get(ctx, r.Client, everywhere, &rbacv1.ClusterRoleBinding{}, uncopied)
+	f.have.binding, err = reconcile.Peek(ctx, r.Client, everywhere, &rbacv1.ClusterRoleBinding{})
 	if err != nil {
 		return err
 	}
-	f.have.registration, err = reconcile.Get(ctx, r.Client, registration, &rbacv1.RoleBinding{}, uncopied)
+	f.have.registration, err = reconcile.Peek(ctx, r.Client, registration, &rbacv1.RoleBinding{})
 	if err != nil {
 		return err
 	}
-	f.have.work, err = reconcile.Get(ctx, r.Client, work, &rbacv1.RoleBinding{}, uncopied)
+	f.have.work, err = reconcile.Peek(ctx, r.Client, work, &rbacv1.RoleBinding{})
 	return err
 }
 
@@ -132,7 +132,7 @@ func (r *Reconciler) observeOwn(ctx context.Context, f *facts, p phase) error {
 		return err
 	}
 	key := types.NamespacedName{Name: f.name}
-	if f.namespace, err = reconcile.Get(ctx, r.Client, key, reconcile.Namespace(), uncopied); err != nil {
+	if f.namespace, err = reconcile.Peek(ctx, r.Client, key, reconcile.Namespace()); err != nil {
 		return err
 	}
 	f.addons, err = r.AddOns.ListAddOns(ctx, client.InNamespace(f.name), decode.Metadata)
@@ -147,7 +147,7 @@ func (r *Reconciler) observeOwn(ctx context.Context, f *facts, p phase) error {
 func (r *Reconciler) observeLease(ctx context.Context, f *facts, p phase) error {
 	key := types.NamespacedName{Namespace: f.name, Name: lease.ClusterLease}
 	var err error
-	f.lease, err = reconcile.Get(ctx, r.Client, key, &coordinationv1.Lease{}, uncopied)
+	f.lease, err = reconcile.Peek(ctx, r.Client, key, &coordinationv1.Lease{})
 	if err != nil || f.lease == nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (r *Reconciler) observeLease(ctx context.Context, f *facts, p phase) error 
 func (r *Reconciler) observeShared(ctx context.Context) (map[string]*rbacv1.ClusterRole, error) {
 	shared := map[string]*rbacv1.ClusterRole{}
 	for _, name := range []string{roleRegistration, roleWork} {
-		have, err := reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &rbacv1.ClusterRole{}, uncopied)
+		have, err := reconcile.Peek(ctx, r.Client, types.NamespacedName{Name: name}, &rbacv1.ClusterRole{})
 		if err != nil {
 			return nil, err
 		}

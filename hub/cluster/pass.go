@@ -30,21 +30,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			"created", f.cluster.CreationTimestamp, "after", r.UnacceptedLife)
 	}
 	latest, failed := r.act(ctx, f, p)
-	outcome := reconcile.FromError(failed).And(r.publish(ctx, f, p, latest, failed))
+	outcome := reconcile.FromError(failed).And(r.publish(ctx, f, latest, conclude(f, p, failed, latest)))
 	outcome = outcome.And(reconcile.FromError(r.writeAddOnStatuses(ctx, p.unknownAddOns)))
 	// A write that fails again and again backs off, and must not hold up that the cluster falls silent.
 	return outcome.And(outcomeOf(p)).SettleIn(r.requests, req, f.now)
 }
 
-// publish writes the status of the cluster once.
-func (r *Reconciler) publish(
-	ctx context.Context, f facts, p plan, before *clusterv1.ManagedCluster, failed error,
-) reconcile.Outcome {
+// publish writes the status of the cluster once; without a cluster there is none.
+func (r *Reconciler) publish(ctx context.Context, f facts, before, after *clusterv1.ManagedCluster) reconcile.Outcome {
 	if before == nil {
 		return reconcile.Done()
 	}
-	after := before.DeepCopy()
-	conclude(f, p, failed, &after.Status)
 	changed, err := reconcile.PatchStatus(ctx, r.Client, before, after)
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.FromError(err)

@@ -55,8 +55,7 @@ func TestWhenAClusterCountsAsSilent(t *testing.T) {
 			p := decide(f)
 			assert.Equal(t, tc.silent, p.silent)
 			assert.Equal(t, tc.wake, p.wake)
-			status := f.cluster.Status.DeepCopy()
-			conclude(f, p, nil, status)
+			status := conclude(f, p, nil, f.cluster).Status
 			var available metav1.Condition
 			for _, c := range status.Conditions {
 				if c.Type == clusterv1.ManagedClusterConditionAvailable {

@@ -25,11 +25,16 @@ const (
 	reasonNamespaceForeign = "NamespaceOfOthers"
 )
 
-// conclude sets the conditions that follow from the pass; failed is the error of its steps.
-func conclude(f facts, p plan, failed error, status *clusterv1.ManagedClusterStatus) {
-	for _, want := range conditions(f, p, failed) {
-		reconcile.SetCondition(&status.Conditions, want, f.now)
+// conclude returns the cluster with the conditions that follow from the pass; failed is the error of its steps.
+func conclude(f facts, p plan, failed error, before *clusterv1.ManagedCluster) *clusterv1.ManagedCluster {
+	if before == nil {
+		return nil
 	}
+	after := before.DeepCopy()
+	for _, want := range conditions(f, p, failed) {
+		reconcile.SetCondition(&after.Status.Conditions, want, f.now)
+	}
+	return after
 }
 
 // conditions returns the conditions of the cluster that this pass changes.

@@ -109,7 +109,7 @@ func (r *Reconciler) worksMatter(ctx context.Context, o client.Object) []ctrlrec
 func (r *Reconciler) ofAddOn() handler.EventHandler {
 	add := func(ctx context.Context, o client.Object, q queue) {
 		key := types.NamespacedName{Name: o.GetNamespace()}
-		cluster, err := reconcile.Get(ctx, r.Client, key, &clusterv1.ManagedCluster{}, uncopied)
+		cluster, err := reconcile.Peek(ctx, r.Client, key, &clusterv1.ManagedCluster{})
 		if err == nil && cluster != nil && cluster.DeletionTimestamp.IsZero() {
 			q.AddAfter(ctrlreconcile.Request{NamespacedName: key}, labelDelay)
 			return

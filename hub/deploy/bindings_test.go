@@ -268,7 +268,7 @@ func TestABindingForAllClustersBecomesThatOfOne(t *testing.T) {
 	f.addOn.OwnerReferences = []metav1.OwnerReference{{Kind: "ClusterManagementAddOn", Name: "a", UID: "cma"}}
 	everywhere := permission("c1", "Role", "r")
 	everywhere.Subjects[0].Name = "agents of all clusters"
-	there := desiredBinding(f, bindingKey(f, grant{Permission: everywhere}, nil, nil, nil), grant{Permission: everywhere})
+	there := desiredBinding(f, namingOf(f, nil).keyOf(grant{Permission: everywhere}), grant{Permission: everywhere})
 	there.OwnerReferences = f.addOn.OwnerReferences
 	f.bindings = []*rbacv1.RoleBinding{there}
 	f.setup.Permissions = []addon.Permission{permission("c1", "Role", "r")}

@@ -26,25 +26,20 @@ import (
 // planBindings plans the RoleBindings that grant the agent its roles on the hub, and deletes those of this cluster that
 // are no longer wanted. account is the ServiceAccount of the agent; nil when it has none.
 func planBindings(f facts, account *rbacv1.Subject) []bindingStep {
-	existing := make(map[types.NamespacedName]*rbacv1.RoleBinding, len(f.bindings))
-	for _, binding := range f.bindings {
-		existing[types.NamespacedName{Namespace: binding.Namespace, Name: binding.Name}] = binding
-	}
+	n := namingOf(f, grants(f, distinct(f.setup.Permissions), account))
 	var steps []bindingStep
-	wanted := map[types.NamespacedName]bool{}
-	all := grants(f, distinct(f.setup.Permissions), account)
-	for _, permission := range all {
-		key := bindingKey(f, permission, all, existing, wanted)
-		wanted[key] = true
+	for _, permission := range n.all {
+		key := n.keyOf(permission)
+		n.taken[key] = true
 		desired := desiredBinding(f, key, permission)
-		if s, needed := stepOfBinding(existing[key], desired); needed {
+		if s, needed := stepOfBinding(n.existing[key], desired); needed {
 			steps = append(steps, s)
 		}
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(existing), func(a, b types.NamespacedName) int {
+	for _, key := range slices.SortedFunc(maps.Keys(n.existing), func(a, b types.NamespacedName) int {
 		return strings.Compare(a.String(), b.String())
 	}) {
-		if binding := existing[key]; !wanted[key] && (ofCluster(binding, f) || isLeft(binding, f)) {
+		if binding := n.existing[key]; !n.taken[key] && (ofCluster(binding, f) || isLeft(binding, f)) {
 			steps = append(steps, bindingStep{Verb: reconcile.Delete, Before: binding})
 		}
 	}
@@ -73,10 +68,6 @@ func dropBindings(bindings []*rbacv1.RoleBinding) []bindingStep {
 // keepFormer lets an agent keep what it has from RoleBindings for all clusters, by its own RoleBindings, while it is
 // unknown what it asks for, or its ServiceAccount is not ready. Of the latter, only what it asks for.
 func keepFormer(f facts) []bindingStep {
-	existing := make(map[types.NamespacedName]*rbacv1.RoleBinding, len(f.bindings))
-	for _, binding := range f.bindings {
-		existing[client.ObjectKeyFromObject(binding)] = binding
-	}
 	var permissions []addon.Permission
 	asked := distinct(f.setup.Permissions)
 	for _, binding := range f.former {
@@ -87,15 +78,14 @@ func keepFormer(f facts) []bindingStep {
 		}
 	}
 	var steps []bindingStep
-	taken := map[types.NamespacedName]bool{}
-	all := grants(f, permissions, nil)
-	for _, permission := range all {
-		key := bindingKey(f, permission, all, existing, taken)
-		if there := existing[key]; there != nil && there.RoleRef != permission.RoleRef {
+	n := namingOf(f, grants(f, permissions, nil))
+	for _, permission := range n.all {
+		key := n.keyOf(permission)
+		if there := n.existing[key]; there != nil && there.RoleRef != permission.RoleRef {
 			key = hashedKey(key, permission.RoleRef) // It stays what it is.
 		}
-		taken[key] = true
-		if existing[key] == nil {
+		n.taken[key] = true
+		if n.existing[key] == nil {
 			steps = append(steps, bindingStep{Verb: reconcile.Create, After: desiredBinding(f, key, permission)})
 		}
 	}
@@ -196,33 +186,50 @@ func isWanted(permissions []addon.Permission, binding *rbacv1.RoleBinding) bool 
 	})
 }
 
-// bindingKey names a binding. The name contains only the kind of the role, as OCM says (docs/reference/hub.md, "Hub
+// naming names the RoleBindings of what is granted.
+type naming struct {
+	facts
+	all []grant
+	// existing are the RoleBindings that exist, and taken the names that are given.
+	existing map[types.NamespacedName]*rbacv1.RoleBinding
+	taken    map[types.NamespacedName]bool
+}
+
+func namingOf(f facts, all []grant) naming {
+	n := naming{
+		facts: f, all: all, taken: map[types.NamespacedName]bool{},
+		existing: make(map[types.NamespacedName]*rbacv1.RoleBinding, len(f.bindings)),
+	}
+	for _, binding := range f.bindings {
+		n.existing[client.ObjectKeyFromObject(binding)] = binding
+	}
+	return n
+}
+
+// keyOf names a binding. The name contains only the kind of the role, as OCM says (docs/reference/hub.md, "Hub
 // permissions"), and that of the cluster in other namespaces, unless the role of another permission has that name. Then
 // a hash of the role is appended. A role keeps the name that it has.
-func bindingKey(
-	f facts, permission grant, all []grant, existing map[types.NamespacedName]*rbacv1.RoleBinding,
-	taken map[types.NamespacedName]bool,
-) types.NamespacedName {
+func (n naming) keyOf(permission grant) types.NamespacedName {
 	plain := types.NamespacedName{
 		Namespace: permission.Namespace,
-		Name:      "open-cluster-management:" + f.addOn.Name + ":" + strings.ToLower(permission.RoleRef.Kind) + ":agent",
+		Name:      "open-cluster-management:" + n.addOn.Name + ":" + strings.ToLower(permission.RoleRef.Kind) + ":agent",
 	}
 	if permission.own {
-		plain.Name += ":cluster:" + f.cluster.Name
+		plain.Name += ":cluster:" + n.cluster.Name
 	}
 	hashed := hashedKey(plain, permission.RoleRef)
 	for _, key := range []types.NamespacedName{plain, hashed} {
-		if there := existing[key]; there != nil && there.RoleRef == permission.RoleRef && !taken[key] {
+		if there := n.existing[key]; there != nil && there.RoleRef == permission.RoleRef && !n.taken[key] {
 			return key
 		}
 	}
-	there := existing[plain]
+	there := n.existing[plain]
 	switch {
-	case taken[plain]:
+	case n.taken[plain]:
 		return hashed
 	case there == nil:
 		return plain
-	case isGranted(all, permission, there.RoleRef):
+	case isGranted(n.all, permission, there.RoleRef):
 		return hashed
 	}
 	return plain

@@ -127,14 +127,14 @@ func (r *Reconciler) liveAddOns(ctx context.Context, name string) ([]client.Obje
 		page.SetGroupVersionKind(r.AddOns.AddOnListKind())
 		return page
 	}
-	err := reconcile.InPages(ctx, r.Live, addOnPage, newPage, func(page *metav1.PartialObjectMetadataList) error {
+	named := client.MatchingFields{metav1.ObjectNameField: name}
+	for page, err := range reconcile.Pages(ctx, r.Live, newPage, client.Limit(addOnPage), named) {
+		if err != nil {
+			return nil, fmt.Errorf("listing add-on %s on all clusters: %w", name, err)
+		}
 		for i := range page.Items {
 			all = append(all, &page.Items[i])
 		}
-		return nil
-	}, client.MatchingFields{metav1.ObjectNameField: name})
-	if err != nil {
-		return nil, fmt.Errorf("listing add-on %s on all clusters: %w", name, err)
 	}
 	return all, nil
 }

@@ -195,7 +195,10 @@ func (r *Reconciler) observeHost(ctx context.Context, f facts) (*clusterv1.Manag
 	if name == "" {
 		return nil, nil // no host is a good answer
 	}
-	return r.clusterOf(ctx, f, name, client.UnsafeDisableDeepCopy)
+	if live, is := f.live[name]; is {
+		return live, nil
+	}
+	return reconcile.Peek(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{})
 }
 
 // observeDeletion reads the facts about an add-on with finalizers. live are clusters that the API server has.

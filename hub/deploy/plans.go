@@ -106,6 +106,8 @@ type hookPlan struct {
 type results struct {
 	bindings []error
 	works    []error
+	// current are our deploy works of both sides after the pass, ordered by name.
+	current []*workv1.ManifestWork
 	// addOn is the add-on with its new finalizers; nil when they did not change.
 	addOn *addonv1beta1.ManagedClusterAddOn
 }

@@ -76,11 +76,9 @@ func (r *Reconciler) account() string {
 }
 
 // clusterOf reads a cluster from the cache, unless the pass has that of the API server; nil when there is none.
-func (r *Reconciler) clusterOf(
-	ctx context.Context, f facts, name string, opts ...client.GetOption,
-) (*clusterv1.ManagedCluster, error) {
+func (r *Reconciler) clusterOf(ctx context.Context, f facts, name string) (*clusterv1.ManagedCluster, error) {
 	if live, is := f.live[name]; is {
 		return live, nil
 	}
-	return reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{}, opts...)
+	return reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{})
 }

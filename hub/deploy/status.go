@@ -61,18 +61,27 @@ func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 	if condition, known := registrationApplied(f, p, done); known {
 		set(condition)
 	}
-	current := worksAfter(f, p, done)
-	concludeApplied(f, works.Managed, p, done, current, &status.Conditions, set)
+	done.current = worksAfter(f, p, done)
+	concludeApplied := func(condition metav1.Condition, state conditionState) {
+		switch {
+		case state == conditionKnown:
+			set(condition)
+		case state == conditionPending && meta.IsStatusConditionFalse(status.Conditions, condition.Type):
+			// A failure of works that are gone says nothing about the present ones.
+			meta.RemoveStatusCondition(&status.Conditions, condition.Type)
+		}
+	}
+	concludeApplied(manifestApplied(f, works.Managed, p, done))
 	switch hostOf(f) {
 	case hostReady, hostRefused, hostUnwilling:
-		concludeApplied(f, works.Hosting, p, done, current, &status.Conditions, set)
+		concludeApplied(manifestApplied(f, works.Hosting, p, done))
 	case hostNone, hostMissing, hostDeleting:
 		meta.RemoveStatusCondition(&status.Conditions, addonv1beta1.ManagedClusterAddOnHostingManifestApplied)
 	}
-	if condition, known := healthOf(f, healthSide(f, current)); known {
+	if condition, known := healthOf(f, healthSide(f, done.current)); known {
 		set(condition)
 	}
-	f.record(after, current, hasNothing(f, p))
+	f.record(after, done.current, hasNothing(f, p))
 	return after
 }
 
@@ -88,23 +97,6 @@ func (f facts) record(after *addonv1beta1.ManagedClusterAddOn, current []*workv1
 		f.configuration.Record(after, addon.Progress{
 			Now: f.now, Works: current, Nothing: nothing, RollingOut: health.RollingOut(healthWorks(current)),
 		})
-	}
-}
-
-// concludeApplied sets the condition ManifestApplied of a side.
-func concludeApplied(
-	f facts, side works.Side, p plan, done results, current []*workv1.ManifestWork, conditions *[]metav1.Condition,
-	set func(metav1.Condition),
-) {
-	switch condition, state := manifestApplied(f, side, p, done, current); state {
-	case conditionKnown:
-		set(condition)
-	case conditionPending:
-		// A failure of works that are gone says nothing about the present ones.
-		if meta.IsStatusConditionFalse(*conditions, condition.Type) {
-			meta.RemoveStatusCondition(conditions, condition.Type)
-		}
-	case conditionUnchanged:
 	}
 }
 
@@ -209,9 +201,7 @@ const (
 
 // manifestApplied returns the condition ManifestApplied, or HostingManifestApplied, from all works of a side; the worst
 // of them counts.
-func manifestApplied(
-	f facts, side works.Side, p plan, done results, current []*workv1.ManifestWork,
-) (metav1.Condition, conditionState) {
+func manifestApplied(f facts, side works.Side, p plan, done results) (metav1.Condition, conditionState) {
 	condition := metav1.Condition{
 		Type: addonv1beta1.ManagedClusterAddOnManifestApplied, Status: metav1.ConditionFalse,
 		Reason: addonv1beta1.AddonManifestAppliedReasonWorkApplyFailed,
@@ -229,7 +219,7 @@ func manifestApplied(
 		condition.Message = message.Sentence(strings.ReplaceAll(err.Error(), "\n", "; "))
 		return condition, conditionKnown
 	}
-	own := ofSide(f, side, current)
+	own := ofSide(f, side, done.current)
 	refused, pending := refusals(own)
 	switch {
 	case len(refused) > 0:

@@ -369,7 +369,7 @@ func TestManifestApplied(t *testing.T) {
 			if test.waits != "" {
 				p.waits = map[works.Side][]string{side: {test.waits}}
 			}
-			got, state := manifestApplied(f, side, p, results{works: test.done}, test.kept)
+			got, state := manifestApplied(f, side, p, results{works: test.done, current: test.kept})
 			require.Equal(t, test.state, state)
 			if state != conditionKnown {
 				return

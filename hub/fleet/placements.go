@@ -54,7 +54,7 @@ func (p *Placements) Decisions(ctx context.Context, key types.NamespacedName) (*
 		return nil, err
 	}
 	defer leave()
-	placement, err := reconcile.Get(ctx, p.Client, key, &clusterv1beta1.Placement{}, client.UnsafeDisableDeepCopy)
+	placement, err := reconcile.Peek(ctx, p.Client, key, &clusterv1beta1.Placement{})
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (p *Placements) Forget(ctx context.Context, key types.NamespacedName) error
 		return err
 	}
 	defer leave()
-	placement, err := reconcile.Get(ctx, p.Client, key, &clusterv1beta1.Placement{}, client.UnsafeDisableDeepCopy)
+	placement, err := reconcile.Peek(ctx, p.Client, key, &clusterv1beta1.Placement{})
 	if err == nil && placement == nil {
 		delete(p.known, key)
 	}

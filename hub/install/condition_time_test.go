@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/spokelet/spokelet/hub/fleet"
@@ -20,7 +21,7 @@ func TestAnAgentKeepsNoAddOnByTheTimeOfACondition(t *testing.T) {
 		t.Run("writes "+kind, func(t *testing.T) {
 			var m memory
 			m.begin("hello")
-			m.drop("hello", "c000", keyOfOurs(), true, noon())
+			m.drop(types.NamespacedName{Namespace: "c000", Name: "hello"}, keyOfOurs(), true, noon())
 			cluster := crowd(1).candidates[0].managed
 			since := func(kind string, at time.Time) {
 				c := metav1.Condition{Type: kind, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(at)}
@@ -50,7 +51,7 @@ func TestAnAgentKeepsNoAddOnByTheTimeOfACondition(t *testing.T) {
 					f.candidates[0].addon.SetCreationTimestamp(metav1.NewTime(noon().Add(-24 * time.Hour)))
 					a := m.unselected("hello")["c000"].update(cluster, now)
 					a.available = m.availableSince(cluster)
-					m.learn("hello", "c000", a)
+					m.learn(types.NamespacedName{Namespace: "c000", Name: "hello"}, a)
 					f.candidates[0].absence = a
 				})
 				removed += len(decideRemovals(f).remove)

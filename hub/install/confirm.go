@@ -48,7 +48,8 @@ func (r *Reconciler) confirm(ctx context.Context, f fleetFacts, p removals) erro
 		return nil
 	}
 	for namespace, bindings := range f.bindings {
-		if err := fleet.ConfirmSets(ctx, r.Live, namespace, bindings, f.sets); err != nil {
+		bound := fleet.Bound{Namespace: namespace, Bindings: bindings, Sets: f.sets}
+		if err := bound.Confirm(ctx, r.Live); err != nil {
 			return err
 		}
 	}

@@ -86,19 +86,18 @@ func acceptedLately(c candidate) time.Time {
 // not count against it: the placement controller may be late, or down. edited reports whether a person edited the
 // placements, which counts as well. An add-on that is not older than the availability of its cluster was never there
 // during an absence.
-func reachable(
-	c *clusterv1.ManagedCluster, a absence, created time.Time, placements []*fleet.Decisions, edited bool, now time.Time,
-) (time.Time, error) {
-	if c == nil || !c.DeletionTimestamp.IsZero() {
+func reachable(c candidate, edited bool, now time.Time) (time.Time, error) {
+	a, placements := c.absence, c.concerned
+	if c.managed == nil || !c.managed.DeletionTimestamp.IsZero() {
 		return time.Time{}, nil
 	}
 	if len(placements) > 0 && !slices.ContainsFunc(placements, dropsUnavailable) {
 		return time.Time{}, nil
 	}
-	if taint := healthTaint(c); taint != nil {
+	if taint := healthTaint(c.managed); taint != nil {
 		return time.Time{}, minds(placements, *taint, now)
 	}
-	if !available(c) {
+	if !available(c.managed) {
 		return time.Time{}, nil
 	}
 	var written time.Time
@@ -122,16 +121,16 @@ func reachable(
 	if old && own && a.noted.After(since) {
 		since = a.noted
 	}
-	early := !own && len(placements) > 0 && created.Add(backPeriod).Before(since) && written.Before(since.Add(backPeriod))
+	early := !own && len(placements) > 0 && c.addon.GetCreationTimestamp().Add(backPeriod).Before(since) && written.Before(since.Add(backPeriod))
 	if until := since.Add(latePeriod); early && !old && now.Before(until) {
 		return until, fmt.Errorf("cluster %s was unavailable, and no placement was decided a minute after that, or later",
-			c.Name)
+			c.cluster)
 	}
 	if a.dropped {
 		return time.Time{}, nil
 	}
 	if until := since.Add(backPeriod); now.Before(until) && (old || a.away) {
-		return until, fmt.Errorf("cluster %s was unavailable a moment ago", c.Name)
+		return until, fmt.Errorf("cluster %s was unavailable a moment ago", c.cluster)
 	}
 	if old && !own {
 		return time.Time{}, fmt.Errorf("no placement was decided since their clusters are available again; if the add-ons "+

@@ -182,8 +182,7 @@ func (f fleetFacts) judge(c candidate) (wake time.Time, done bool, why error) {
 	if len(f.placements) > 0 && len(c.concerned) == 0 {
 		return time.Time{}, false, nil // It is not why the cluster is unselected that it is away.
 	}
-	created := c.addon.GetCreationTimestamp().Time
-	wake, why = reachable(c.managed, c.absence, created, c.concerned, f.editedSince(c), f.now)
+	wake, why = reachable(c, f.editedSince(c), f.now)
 	if why != nil {
 		wake = reconcile.Earliest(wake, c.fewer)
 	}

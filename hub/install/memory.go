@@ -157,11 +157,11 @@ func (m *memory) restart(addon string) {
 	}
 }
 
-// drop remembers that a Placement dropped a cluster that may have an add-on that no placement selects any more.
-// available reports whether the cluster was available when that was decided.
-func (m *memory) drop(addon, cluster string, placement types.NamespacedName, available bool, now time.Time) {
-	m.change(addon, cluster, now, func(a *absence, known bool) {
-		if was := m.fleet(addon).former[cluster]; !known && now.Before(was.at.Add(removalPeriod)) {
+// drop remembers that a Placement dropped the cluster of an add-on that may exist, and that no placement selects any
+// more. available reports whether the cluster was available when that was decided.
+func (m *memory) drop(addon, placement types.NamespacedName, available bool, now time.Time) {
+	m.change(addon, now, func(a *absence, known bool) {
+		if was := m.fleet(addon.Name).former[addon.Namespace]; !known && now.Before(was.at.Add(removalPeriod)) {
 			a.by = was.by
 		}
 		if now.Before(a.noted.Add(fleet.QuietPeriod)) {
@@ -173,26 +173,26 @@ func (m *memory) drop(addon, cluster string, placement types.NamespacedName, ava
 }
 
 // note remembers that a cluster may have an add-on that no placement selects, for whatever reason.
-func (m *memory) note(addon, cluster string, now time.Time) {
-	m.change(addon, cluster, now, func(a *absence, known bool) { a.unseen = a.unseen || !known })
+func (m *memory) note(addon types.NamespacedName, now time.Time) {
+	m.change(addon, now, func(a *absence, known bool) { a.unseen = a.unseen || !known })
 }
 
 // change notes what is known about a cluster. known reports whether anything was.
-func (m *memory) change(addon, cluster string, now time.Time, change func(a *absence, known bool)) {
+func (m *memory) change(addon types.NamespacedName, now time.Time, change func(a *absence, known bool)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	f := m.fleet(addon)
+	f := m.fleet(addon.Name)
 	if !f.found {
 		return
 	}
-	a, known := f.unselected[cluster]
+	a, known := f.unselected[addon.Namespace]
 	if !known {
 		a.noted = now
 	}
 	m.notes++
 	a.number = m.notes
 	change(&a, known)
-	f.unselected[cluster] = a
+	f.unselected[addon.Namespace] = a
 }
 
 // unselected returns a copy of the clusters that were noted for an add-on.
@@ -203,11 +203,11 @@ func (m *memory) unselected(addon string) map[string]absence {
 }
 
 // learn replaces what is known about a cluster, unless it was noted again meanwhile.
-func (m *memory) learn(addon, cluster string, a absence) {
+func (m *memory) learn(addon types.NamespacedName, a absence) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.fleet(addon).unselected[cluster].number == a.number {
-		m.fleet(addon).unselected[cluster] = a
+	if f := m.fleet(addon.Name); f.unselected[addon.Namespace].number == a.number {
+		f.unselected[addon.Namespace] = a
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestAnAbsenceThatIsNotedDuringAPassIsNotForgotten(t *testing.T) {
 	m := &memory{}
 	m.begin("hello")
-	m.note("hello", "c1", noon())
+	m.note(types.NamespacedName{Namespace: "c1", Name: "hello"}, noon())
 	was := clusterThat(metav1.ConditionTrue, noon().Add(-time.Hour))
 	was.Name = "c1"
 	m.see(nil, was, noon())
@@ -28,6 +29,6 @@ func TestAnAbsenceThatIsNotedDuringAPassIsNotForgotten(t *testing.T) {
 	m.see(was, is, noon().Add(2*time.Second))
 	require.True(t, m.unselected("hello")["c1"].away, "it was noted")
 	read.reach, read.apart = 7, noon() // what the pass found out
-	m.learn("hello", "c1", read)
+	m.learn(types.NamespacedName{Namespace: "c1", Name: "hello"}, read)
 	assert.True(t, m.unselected("hello")["c1"].away, "the pass overwrote the note")
 }

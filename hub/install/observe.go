@@ -38,8 +38,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	if f.managed == nil {
 		r.memory.came(key.Name, key.Namespace) // Nothing is installed there again.
 	}
-	f.namespace, err = reconcile.Get(ctx, r.Client, types.NamespacedName{Name: key.Namespace}, reconcile.Namespace(),
-		client.UnsafeDisableDeepCopy)
+	f.namespace, err = reconcile.Peek(ctx, r.Client, types.NamespacedName{Name: key.Namespace}, reconcile.Namespace())
 	if err != nil {
 		return f, err
 	}
@@ -54,8 +53,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 
 // cluster reads a ManagedCluster, which must not be changed; nil when it does not exist.
 func (r *Reconciler) cluster(ctx context.Context, name string) (*clusterv1.ManagedCluster, error) {
-	return reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{},
-		client.UnsafeDisableDeepCopy)
+	return reconcile.Peek(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{})
 }
 
 // selected reports whether a placement of an install strategy selects a cluster.
@@ -131,7 +129,7 @@ func (r *Reconciler) observeFleet(ctx context.Context, name string) (f fleetFact
 	}
 	f.state = parseState(f.cma.GetAnnotations()[names.AnnotationRemovalState])
 	r.memory.recall(name, f.state.Recent)
-	if err := r.observeUnselected(ctx, &f, name, strategy, first); err != nil {
+	if err := r.observeUnselected(ctx, &f, first); err != nil {
 		return f, err
 	}
 	f.candidates, err = r.candidates(ctx, f, name)
@@ -139,10 +137,9 @@ func (r *Reconciler) observeFleet(ctx context.Context, name string) (f fleetFact
 }
 
 // observeUnselected reads the decisions, and which of the noted clusters they do not select.
-func (r *Reconciler) observeUnselected(
-	ctx context.Context, f *fleetFacts, name string, strategy addonapi.Strategy, first bool,
-) error {
-	for _, key := range strategy.Placements {
+func (r *Reconciler) observeUnselected(ctx context.Context, f *fleetFacts, first bool) error {
+	name := f.cma.GetName()
+	for _, key := range addonapi.StrategyOf(f.cma).Placements {
 		unjudged := r.Placements.Passes.Unknown(key)
 		d, err := r.Placements.Decisions(ctx, key)
 		if decode.IsUnknown(err) { // It is uncertain like one that is misconfigured, and no more.
@@ -254,7 +251,7 @@ func (r *Reconciler) scan(ctx context.Context, f fleetFacts, name string) (int, 
 			size++
 		}
 		if !f.selects(addon.GetNamespace()) {
-			r.memory.note(name, addon.GetNamespace(), f.now)
+			r.memory.note(client.ObjectKeyFromObject(addon), f.now)
 		}
 	}, client.MatchingFields{addonapi.IndexName: name}, decode.LeaveOut)
 	return size, err
@@ -278,9 +275,9 @@ func (r *Reconciler) candidates(ctx context.Context, f fleetFacts, name string) 
 	noted := r.memory.unselected(name)
 	all := make([]candidate, 0, len(noted))
 	for cluster, absence := range noted {
-		c := candidate{cluster: cluster}
+		c, key := candidate{cluster: cluster}, types.NamespacedName{Namespace: cluster, Name: name}
 		var err error
-		c.addon, err = r.AddOns.PeekAddOn(ctx, types.NamespacedName{Namespace: cluster, Name: name})
+		c.addon, err = r.AddOns.PeekAddOn(ctx, key)
 		if err == nil {
 			c.managed, err = r.cluster(ctx, cluster)
 		}
@@ -297,7 +294,7 @@ func (r *Reconciler) candidates(ctx context.Context, f fleetFacts, name string) 
 		}
 		c.absence.available = r.memory.availableSince(c.managed)
 		if c.absence != absence {
-			r.memory.learn(name, cluster, c.absence)
+			r.memory.learn(key, c.absence)
 		}
 		all = append(all, c)
 	}

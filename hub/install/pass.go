@@ -21,7 +21,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	p := decide(f)
 	if p.unselected {
-		r.memory.note(req.Name, req.Namespace, f.now)
+		r.memory.note(req.NamespacedName, f.now)
 	}
 	if err := r.confirmCopied(ctx, f, p); err != nil {
 		return reconcile.FromError(err).Settle(f.now)

@@ -535,7 +535,8 @@ func TestAClusterThatIsOnlyUnreachableKeepsItsAddOns(t *testing.T) {
 	for sentence, tc := range tests {
 		t.Run(sentence, func(t *testing.T) {
 			tc.absence.available = (&memory{}).availableSince(tc.cluster)
-			wake, err := reachable(tc.cluster, tc.absence, long, []*fleet.Decisions{tc.s.known()}, tc.edited, noon())
+			c := unselected(tc.cluster, tc.absence, long, tc.s)
+			wake, err := reachable(c, tc.edited, noon())
 			assert.Equal(t, tc.wake, wake)
 			if tc.want == "" {
 				require.NoError(t, err)
@@ -544,11 +545,11 @@ func TestAClusterThatIsOnlyUnreachableKeepsItsAddOns(t *testing.T) {
 			require.ErrorContains(t, err, tc.want)
 		})
 	}
-	wake, err := reachable(justBack, dropped, noon().Add(-minute), []*fleet.Decisions{decided("p").but(written(noon())).known()},
-		false, noon())
+	c := unselected(justBack, dropped, noon().Add(-minute), decided("p").but(written(noon())))
+	wake, err := reachable(c, false, noon())
 	require.NoError(t, err, "an add-on that was never there during an absence goes at once")
 	assert.Zero(t, wake)
-	wake, err = reachable(clusterThat(yes, long), absence{}, long, nil, false, noon())
+	wake, err = reachable(unselected(clusterThat(yes, long), absence{}, long), false, noon())
 	require.NoError(t, err, "no placement is listed")
 	assert.Zero(t, wake)
 }
@@ -696,4 +697,14 @@ func TestAnnotationsFollowTheClusterOnlyWherePlacementsInstall(t *testing.T) {
 	assert.Equal(t, "host", adopted.GetAnnotations()[hosting], "placements install it from now on")
 	assert.Nil(t, decide(with(ready(true), installed, func(f *facts) { f.managed = nil })).update)
 	assert.True(t, strings.HasPrefix(hosting, names.AnnotationAddonPrefix))
+}
+
+// unselected is an add-on on a cluster, which the placements of some scenes do not select.
+func unselected(managed *clusterv1.ManagedCluster, a absence, created time.Time, scenes ...*scene) candidate {
+	addon := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(created)}}
+	c := candidate{managed: managed, absence: a, addon: addon}
+	for _, s := range scenes {
+		c.concerned = append(c.concerned, s.known())
+	}
+	return c
 }

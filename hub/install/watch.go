@@ -120,7 +120,7 @@ func (r *Reconciler) ofAddOn() handler.Funcs {
 			q.Add(ctrlreconcile.Request{NamespacedName: client.ObjectKeyFromObject(older)})
 			q.Add(ofFleet(older.GetName()))
 		case older == nil || !sameOwnership(older, newer):
-			r.memory.note(newer.GetName(), newer.GetNamespace(), r.Clock.Now())
+			r.memory.note(client.ObjectKeyFromObject(newer), r.Clock.Now())
 			q.Add(ctrlreconcile.Request{NamespacedName: client.ObjectKeyFromObject(newer)})
 			q.Add(ofFleet(newer.GetName()))
 		}
@@ -142,17 +142,18 @@ func (r *Reconciler) ofDecision() handler.Funcs {
 	return changes(func(ctx context.Context, older, newer client.Object, q queue) {
 		was, is := ofPage(older), ofPage(newer)
 		if was.placement == is.placement {
-			added, dropped := difference(is.clusters, was.clusters), difference(was.clusters, is.clusters)
-			r.decided(ctx, is.placement, added, dropped, newer, q)
+			r.decided(ctx, was, is, q)
 			return
 		}
-		r.decided(ctx, was.placement, nil, was.clusters, newer, q)
-		r.decided(ctx, is.placement, is.clusters, nil, newer, q)
+		r.decided(ctx, was, page{object: newer, placement: was.placement}, q)
+		r.decided(ctx, page{placement: is.placement}, is, q)
 	})
 }
 
 // page holds what a PlacementDecision contributes to a placement.
 type page struct {
+	// object is the PlacementDecision; nil when it is gone.
+	object    client.Object
 	placement types.NamespacedName
 	clusters  []string
 }
@@ -163,16 +164,14 @@ func ofPage(o client.Object) page {
 	}
 	key, ok := placementOf(o)
 	if !ok {
-		return page{}
+		return page{object: o}
 	}
-	return page{key, addonapi.SelectedClusters(o)}
+	return page{o, key, addonapi.SelectedClusters(o)}
 }
 
-// decided adds the requests that follow from clusters that a PlacementDecision added to a placement or dropped. The
-// PlacementDecision is nil when it is gone.
-func (r *Reconciler) decided(
-	ctx context.Context, placement types.NamespacedName, added, dropped []string, decision client.Object, q queue,
-) {
+// decided adds the requests that follow from clusters that a PlacementDecision added to a placement or dropped.
+func (r *Reconciler) decided(ctx context.Context, was, is page, q queue) {
+	placement := is.placement
 	if placement.Name == "" {
 		return
 	}
@@ -180,17 +179,17 @@ func (r *Reconciler) decided(
 	if len(addons) == 0 {
 		return
 	}
-	add(q, addons, added)
+	add(q, addons, difference(is.clusters, was.clusters))
 	now := r.Clock.Now()
 	written := now // A PlacementDecision that is gone has no time of its last write.
-	if decision != nil {
-		written = fleet.LastWritten(decision)
+	if is.object != nil {
+		written = fleet.LastWritten(is.object)
 	}
-	for _, cluster := range dropped {
+	for _, cluster := range difference(was.clusters, is.clusters) {
 		managed, err := r.cluster(ctx, cluster)
 		available := err == nil && droppedWhileAvailable(managed, r.memory.availableSince(managed), written)
 		for _, addon := range addons {
-			r.memory.drop(addon, cluster, placement, available, now)
+			r.memory.drop(types.NamespacedName{Namespace: cluster, Name: addon}, placement, available, now)
 		}
 	}
 	r.wake(addons, q)

@@ -38,7 +38,7 @@ func TestATenantCannotFillTheMemoryByARegularExpression(t *testing.T) {
 			var status clusterv1beta1.PlacementStatus
 			taken := allocatedBy(func() {
 				f := celFacts(byCEL(text))
-				conclude(f, decided(f), true, nil, &status)
+				status = conclude(f, decided(f), true, nil)
 			})
 			assert.Less(t, taken, uint64(mostAllocated), "%d bytes of text", len(text))
 			assert.Contains(t, fmt.Sprint(status.Conditions), "the regular expression", "the tenant is told")

@@ -80,8 +80,7 @@ func TestWhichClustersAnExpressionSelects(t *testing.T) {
 			require.NoError(t, p.misconfigured)
 			assert.ElementsMatch(t, tc.want, p.selection.names)
 			if tc.says != "" {
-				var status clusterv1beta1.PlacementStatus
-				conclude(f, p, true, nil, &status)
+				status := conclude(f, p, true, nil)
 				c := meta.FindStatusCondition(status.Conditions, clusterv1beta1.PlacementConditionSatisfied)
 				assert.Equal(t, tc.says, c.Message)
 			}
@@ -106,8 +105,8 @@ func TestAnExpressionThatIsWrongLeavesTheDecisions(t *testing.T) {
 			p := decided(f)
 			require.ErrorContains(t, p.misconfigured, tc.want)
 			assert.Empty(t, p.layout.Slices)
-			status := clusterv1beta1.PlacementStatus{NumberOfSelectedClusters: 42}
-			conclude(f, p, true, nil, &status)
+			f.placement.Status.NumberOfSelectedClusters = 42
+			status := conclude(f, p, true, nil)
 			c := meta.FindStatusCondition(status.Conditions, clusterv1beta1.PlacementConditionMisconfigured)
 			assert.Equal(t, metav1.ConditionTrue, c.Status)
 			assert.Equal(t, int32(42), status.NumberOfSelectedClusters)
@@ -133,8 +132,7 @@ func TestAClusterForWhichAnExpressionCostsTooMuchHoldsUpNoOther(t *testing.T) {
 			p := decided(f)
 			require.NoError(t, p.misconfigured)
 			assert.Equal(t, want, p.selection.names)
-			var status clusterv1beta1.PlacementStatus
-			conclude(f, p, true, nil, &status)
+			status := conclude(f, p, true, nil)
 			c := meta.FindStatusCondition(status.Conditions, clusterv1beta1.PlacementConditionSatisfied)
 			assert.Contains(t, c.Message, "an expression fails for them (b)")
 			assert.Contains(t, c.Message, "cost more than 20000 units of CEL")

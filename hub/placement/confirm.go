@@ -77,7 +77,7 @@ func (r *Reconciler) confirmScope(ctx context.Context, f facts) (asked bool, err
 		placement.Annotations[unbound] != f.placement.Annotations[unbound]:
 		return false, reconcile.Behind(clusterv1beta1.GroupName, "placements", key.String())
 	}
-	return true, fleet.ConfirmSets(ctx, r.Live, key.Namespace, f.bindings, f.sets)
+	return true, fleet.Bound{Namespace: key.Namespace, Bindings: f.bindings, Sets: f.sets}.Confirm(ctx, r.Live)
 }
 
 // maxOther is how many clusters are judged as the API server has them; if more differ, those stay selected until the
@@ -149,16 +149,18 @@ func (r *Reconciler) liveClusters(
 			return nil, err
 		}
 		defer leave()
-		err = fleet.EachLive(ctx, r.Live, kind, func(c *metav1.PartialObjectMetadata) error {
+		for c, err := range fleet.EachLive(ctx, r.Live, kind) {
+			if err != nil {
+				return nil, err
+			}
 			if _, asked := slices.BinarySearch(names, c.Name); asked {
 				live[c.Name] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 					UID: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation,
 					DeletionTimestamp: c.DeletionTimestamp, Labels: maps.Clone(c.Labels),
 				}}
 			}
-			return nil
-		})
-		return live, err
+		}
+		return live, nil
 	}
 	for _, name := range names {
 		one := &metav1.PartialObjectMetadata{}

@@ -29,7 +29,7 @@ func decide(f facts, in interest) plan {
 			current[name] = true
 		}
 	}
-	chosen, err := selectClusters(f.placement.Spec, in, f.clusters, f.unread, current, f.now)
+	chosen, err := selectClusters(f, in, current)
 	if err != nil {
 		return narrow(f, in, err)
 	}

@@ -16,18 +16,16 @@ import (
 
 // selectClusters selects the clusters of a Placement; current are those that are selected already, of which the unread
 // ones stay. The error is about an expression that costs too much for every cluster, or for all together.
-func selectClusters(
-	spec clusterv1beta1.PlacementSpec, in interest, clusters []*clusterv1.ManagedCluster, unread map[string]bool,
-	current map[string]bool, now time.Time,
-) (selection, error) {
+func selectClusters(f facts, in interest, current map[string]bool) (selection, error) {
+	spec := f.placement.Spec
 	p := picking{
 		selection: selection{groups: map[string]int{}, unknown: map[string]bool{}}, interest: in,
-		tolerations: spec.Tolerations, current: current, now: now, unbound: map[string]bool{},
+		tolerations: spec.Tolerations, current: current, now: f.now, unbound: map[string]bool{},
 	}
 	var known []*clusterv1.ManagedCluster
-	for _, cluster := range clusters {
-		if isUnknown(cluster) || unread[cluster.Name] {
-			p.keep(cluster, unread[cluster.Name])
+	for _, cluster := range f.clusters {
+		if isUnknown(cluster) || f.unread[cluster.Name] {
+			p.keep(cluster, f.unread[cluster.Name])
 			continue
 		}
 		known = append(known, cluster)

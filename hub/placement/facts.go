@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
@@ -16,7 +17,10 @@ import (
 
 // facts are the inputs of a decision about one Placement.
 type facts struct {
-	now       time.Time
+	now time.Time
+	// key names the Placement, and begun is the number of its pass.
+	key       types.NamespacedName
+	begun     uint64
 	placement *clusterv1beta1.Placement
 	// rules are the parsed selectors of the Placement.
 	rules *rules

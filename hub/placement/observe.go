@@ -29,7 +29,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (f f
 // observePlacement reads the facts about one Placement, the cluster sets and the clusters aside. The placement is nil
 // when it is gone, and has only its key when it is gone and decisions stay, or when it cannot be decoded.
 func (r *Reconciler) observePlacement(ctx context.Context, key types.NamespacedName) (facts, error) {
-	f := facts{now: r.Clock.Now()}
+	f := facts{now: r.Clock.Now(), key: key}
 	placement, err := reconcile.Get(ctx, r.Client, key, &clusterv1beta1.Placement{})
 	if f.undecoded = err; err != nil && !decode.IsUnknown(err) {
 		return f, err

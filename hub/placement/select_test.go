@@ -96,11 +96,12 @@ func TestWhichClustersAPlacementSelects(t *testing.T) {
 			}
 			in := interest{rules: parse(spec, new(memory).compile), scope: everywhere()}
 			require.NoError(t, in.rules.misconfigured)
+			f := facts{now: noon(), placement: &clusterv1beta1.Placement{Spec: spec}, clusters: everyCluster()}
 			current := map[string]bool{}
 			for _, name := range tc.current {
 				current[name] = true
 			}
-			got, err := selectClusters(spec, in, everyCluster(), nil, current, noon())
+			got, err := selectClusters(f, in, current)
 			require.NoError(t, err)
 			assert.ElementsMatch(t, tc.want, got.names)
 		})

@@ -173,8 +173,7 @@ func TestAPlacementSelectsFromTheSetsThatAreBound(t *testing.T) {
 			p := decided(f)
 			require.NoError(t, p.misconfigured)
 			assert.ElementsMatch(t, tc.want, p.selection.names)
-			var status clusterv1beta1.PlacementStatus
-			conclude(f, p, true, nil, &status)
+			status := conclude(f, p, true, nil)
 			c := meta.FindStatusCondition(status.Conditions, clusterv1beta1.PlacementConditionSatisfied)
 			require.NotNil(t, c)
 			assert.Equal(t, tc.reason, c.Reason)

@@ -29,12 +29,13 @@ const (
 	maxNames = 5
 )
 
-// conclude sets the status that follows from the pass. The selection is published, with the mark that it is complete,
+// conclude returns the status that follows from the pass. The selection is published, with the mark that it is complete,
 // only when all slices are written: the plan was carried out to its end, and nothing failed.
-func conclude(f facts, p plan, ended bool, failed error, status *clusterv1beta1.PlacementStatus) {
+func conclude(f facts, p plan, ended bool, failed error) clusterv1beta1.PlacementStatus {
+	status := *f.placement.Status.DeepCopy()
 	if p.frozen {
-		concludeFrozen(f, p, status)
-		return
+		concludeFrozen(f, p, &status)
+		return status
 	}
 	set := func(c metav1.Condition) {
 		c.ObservedGeneration = f.placement.Generation
@@ -52,12 +53,13 @@ func conclude(f facts, p plan, ended bool, failed error, status *clusterv1beta1.
 		})
 	}
 	if !ended || failed != nil {
-		return
+		return status
 	}
 	set(satisfied(f.placement.Spec, p))
 	status.NumberOfSelectedClusters = int32(len(p.selection.names)) //nolint:gosec // they are fewer than that
 	status.DecisionGroups = p.layout.Groups
 	set(fleet.Mark(f.placement.Generation, p.layout.Wanted()))
+	return status
 }
 
 // refusal returns the first failure that the same write meets again until a person does something; nil when there is

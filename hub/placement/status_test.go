@@ -20,9 +20,8 @@ import (
 func concluded(spec clusterv1beta1.PlacementSpec, failed error) clusterv1beta1.PlacementStatus {
 	f := facts{now: noon(), placement: placement(), clusters: everyCluster(), bindings: bound(setGlobal)}
 	f.placement.Spec = spec
-	status := clusterv1beta1.PlacementStatus{NumberOfSelectedClusters: 42}
-	conclude(f, decided(f), true, failed, &status)
-	return status
+	f.placement.Status.NumberOfSelectedClusters = 42
+	return conclude(f, decided(f), true, failed)
 }
 
 func TestWhatTheStatusSays(t *testing.T) {

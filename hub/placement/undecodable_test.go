@@ -38,11 +38,15 @@ func TestAClusterThatCannotBeDecodedKeepsItsPlace(t *testing.T) {
 			spec := clusterv1beta1.PlacementSpec{NumberOfClusters: tc.number, Predicates: tc.predicates}
 			in := interest{rules: parse(spec, new(memory).compile), scope: everywhere()}
 			require.NoError(t, in.rules.misconfigured)
+			f := facts{
+				now: noon(), placement: &clusterv1beta1.Placement{Spec: spec},
+				clusters: append(everyCluster(), unknown, leaving),
+			}
 			current := map[string]bool{}
 			for _, name := range tc.current {
 				current[name] = true
 			}
-			got, err := selectClusters(spec, in, append(everyCluster(), unknown, leaving), nil, current, noon())
+			got, err := selectClusters(f, in, current)
 			require.NoError(t, err)
 			assert.ElementsMatch(t, tc.want, got.names)
 		})

@@ -74,14 +74,14 @@ func (r *Reconciler) served(ctx context.Context, f facts) (map[string]bool, erro
 				continue
 			}
 			key := types.NamespacedName{Name: name}
-			cluster, err := reconcile.Get(ctx, r.Client, key, &clusterv1.ManagedCluster{}, client.UnsafeDisableDeepCopy)
+			cluster, err := reconcile.Peek(ctx, r.Client, key, &clusterv1.ManagedCluster{})
 			if decode.IsUnknown(err) {
 				continue // Nothing is installed there meanwhile.
 			}
 			if err != nil {
 				return nil, err
 			}
-			namespace, err := reconcile.Get(ctx, r.Client, key, reconcile.Namespace(), client.UnsafeDisableDeepCopy)
+			namespace, err := reconcile.Peek(ctx, r.Client, key, reconcile.Namespace())
 			if err != nil {
 				return nil, err
 			}

@@ -62,8 +62,8 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 		return f, err
 	}
 	f.binding = binding
-	set, err := reconcile.Get(ctx, r.Client, types.NamespacedName{Name: binding.Spec.ClusterSet},
-		&clusterv1beta2.ManagedClusterSet{}, client.UnsafeDisableDeepCopy)
+	set, err := reconcile.Peek(ctx, r.Client, types.NamespacedName{Name: binding.Spec.ClusterSet},
+		&clusterv1beta2.ManagedClusterSet{})
 	f.exists = set != nil
 	return f, err
 }

@@ -113,8 +113,7 @@ func (a *agent) SigningCA(
 		return addon.SigningCA{}, false, err
 	}
 	t := c.Template()
-	home := a.registry.home()
-	secret, found := SigningSecret(t, signerName, home)
+	secret, found := SigningSecret(t, signerName, a.registry.home())
 	if !found {
 		return addon.SigningCA{}, false, nil
 	}
@@ -122,7 +121,7 @@ func (a *agent) SigningCA(
 	if err != nil {
 		return addon.SigningCA{}, false, err
 	}
-	return addon.SigningCA{Secret: secret, SharedWith: SharedWith(all, secret, a.name, signerName, home)}, true, nil
+	return addon.SigningCA{Secret: secret, SharedWith: a.sharedWith(all, secret, signerName)}, true, nil
 }
 
 // SharedPermissions implements addon.Agent. It fails if a template does not exist or is invalid, because its

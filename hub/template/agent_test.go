@@ -286,13 +286,14 @@ func TestRivalsOfACA(t *testing.T) {
 		require.Equal(t, known, r.signers(u))
 		return known
 	}
+	a := &agent{name: "a", registry: &Registry{Home: "home"}}
 	own := read("own", "a", customSigner("example.com/s"))
-	assert.Empty(t, SharedWith([]*Template{own, read("v2", "a", customSigner("example.com/s"))}, ca, "a", "example.com/s", "home"),
+	assert.Empty(t, a.sharedWith([]*Template{own, read("v2", "a", customSigner("example.com/s"))}, ca, "example.com/s"),
 		"versions of one template are no rivals")
 	assert.Equal(t, []string{"AddOnTemplate evil (signer example.com/s)", "AddOnTemplate v2 (signer example.com/t)"},
-		SharedWith([]*Template{
+		a.sharedWith([]*Template{
 			own, read("v2", "a", customSigner("example.com/t")), read("evil", "b", customSigner("example.com/s")),
-		}, ca, "a", "example.com/s", "home"))
+		}, ca, "example.com/s"))
 }
 
 // TestARivalWhoseManifestsAreInvalidIsSeen: its CA is what it names, whatever else it has.
@@ -302,10 +303,11 @@ func TestARivalWhoseManifestsAreInvalidIsSeen(t *testing.T) {
 	require.NoError(t, unstructured.SetNestedField(u.Object, []any{"x"}, "spec", "agentSpec", "workload", "manifests"))
 	_, err := ReadTemplate(u)
 	require.ErrorContains(t, err, "manifest 0 is no object")
-	known := (&Registry{}).signers(u)
+	a := &agent{name: "a", registry: &Registry{Home: "home"}}
+	known := a.registry.signers(u)
 	require.NotNil(t, known)
 	assert.Equal(t, []string{"AddOnTemplate large (signer example.com/s)"},
-		SharedWith([]*Template{known}, types.NamespacedName{Namespace: "ns", Name: "ca"}, "a", "example.com/s", "home"))
+		a.sharedWith([]*Template{known}, types.NamespacedName{Namespace: "ns", Name: "ca"}, "example.com/s"))
 }
 
 func TestSharedPermissionsAreThoseOfAllTemplatesThatAreNamed(t *testing.T) {

@@ -96,9 +96,9 @@ func SigningSecret(t *Template, signerName, home string) (types.NamespacedName, 
 	return types.NamespacedName{}, false
 }
 
-// SharedWith lists the other uses of a Secret in templates: as the CA of another signer, or of another add-on. Several
+// sharedWith lists the other uses of a Secret in templates: as the CA of another signer, or of another add-on. Several
 // templates of one add-on do not count.
-func SharedWith(all []*Template, secret types.NamespacedName, addOn, signerName, home string) []string {
+func (a *agent) sharedWith(all []*Template, secret types.NamespacedName, signerName string) []string {
 	var sharedWith []string
 	for _, t := range all {
 		for _, registration := range t.Registration {
@@ -107,9 +107,9 @@ func SharedWith(all []*Template, secret types.NamespacedName, addOn, signerName,
 				continue
 			}
 			named := types.NamespacedName{
-				Namespace: cmp.Or(custom.SigningCA.Namespace, home), Name: custom.SigningCA.Name,
+				Namespace: cmp.Or(custom.SigningCA.Namespace, a.registry.home()), Name: custom.SigningCA.Name,
 			}
-			if named == secret && (t.AddOn != addOn || custom.SignerName != signerName) {
+			if named == secret && (t.AddOn != a.name || custom.SignerName != signerName) {
 				sharedWith = append(sharedWith, fmt.Sprintf("AddOnTemplate %s (signer %s)", t.Name, custom.SignerName))
 			}
 		}

@@ -49,7 +49,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fin
 	if work, known := r.finished.Get(key); known {
 		return work, true, nil
 	}
-	work, err := reconcile.Get(ctx, r.OfAddOns, key, &workv1.ManifestWork{}, client.UnsafeDisableDeepCopy)
+	work, err := reconcile.Peek(ctx, r.OfAddOns, key, &workv1.ManifestWork{})
 	if err != nil || work == nil {
 		return finished{}, false, err
 	}

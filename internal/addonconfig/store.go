@@ -283,7 +283,7 @@ func (s *Store) Content(ctx context.Context, addOn string, c Chosen) (*unstructu
 // kept returns the content of a ControllerRevision; nil when there is none.
 func (s *Store) kept(ctx context.Context, name string) (*unstructured.Unstructured, error) {
 	key := types.NamespacedName{Namespace: s.Home, Name: name}
-	revision, err := reconcile.Get(ctx, s.Client, key, &appsv1.ControllerRevision{}, client.UnsafeDisableDeepCopy)
+	revision, err := reconcile.Peek(ctx, s.Client, key, &appsv1.ControllerRevision{})
 	if err != nil {
 		return nil, err
 	}

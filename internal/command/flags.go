@@ -8,11 +8,15 @@ func AddEndpoints(f *pflag.FlagSet, metrics, health *string) {
 	f.StringVar(health, "health-probe-bind-address", *health, "address for /healthz and /readyz over http; 0 is off")
 }
 
-// AddRequests binds the flags that limit the requests to a cluster, with a prefix; their defaults are the present
-// values.
-func AddRequests(f *pflag.FlagSet, prefix, cluster string, qps *float32, burst *int) {
+// AddQPS binds the flag that limits the requests per second to a cluster, with a prefix; its default is the present
+// value.
+func AddQPS(f *pflag.FlagSet, prefix, cluster string, qps *float32) {
 	f.Float32Var(qps, prefix+"kube-api-qps", *qps,
 		"requests per second to "+cluster+"; 0 leaves it to priority and fairness of the API server")
+}
+
+// AddBurst binds the flag for requests beyond those of AddQPS; its default is the present value.
+func AddBurst(f *pflag.FlagSet, prefix string, burst *int) {
 	f.IntVar(burst, prefix+"kube-api-burst", *burst, "requests that may exceed --"+prefix+"kube-api-qps")
 }
 

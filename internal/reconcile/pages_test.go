@@ -59,15 +59,17 @@ func TestAListThatExpiresGoesOn(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var got []string
-			err := reconcile.InPages(t.Context(), pager{answer: tc.answer}, 1,
-				func() *metav1.PartialObjectMetadataList { return &metav1.PartialObjectMetadataList{} },
-				func(l *metav1.PartialObjectMetadataList) error {
-					for _, item := range l.Items {
-						got = append(got, item.Name)
-					}
-					return nil
-				})
-			assert.Equal(t, tc.fails, err != nil)
+			var failed error
+			newPage := func() *metav1.PartialObjectMetadataList { return &metav1.PartialObjectMetadataList{} }
+			for page, err := range reconcile.Pages(t.Context(), pager{answer: tc.answer}, newPage, client.Limit(1)) {
+				if failed = err; err != nil {
+					continue // it ends
+				}
+				for _, item := range page.Items {
+					got = append(got, item.Name)
+				}
+			}
+			assert.Equal(t, tc.fails, failed != nil)
 			assert.Equal(t, tc.want, got)
 		})
 	}

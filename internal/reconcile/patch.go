@@ -213,10 +213,10 @@ func metadataOperations(before, after client.Object, others bool) operations {
 	ops.entries("/metadata/labels", before.GetLabels(), after.GetLabels(), others)
 	ops.entries("/metadata/annotations", before.GetAnnotations(), after.GetAnnotations(), others)
 	if was, is := before.GetOwnerReferences(), after.GetOwnerReferences(); !reflect.DeepEqual(was, is) {
-		ops.field("/metadata/ownerReferences", was, is, len(was), len(is))
+		changeList(&ops, "/metadata/ownerReferences", was, is)
 	}
 	if was, is := before.GetFinalizers(), after.GetFinalizers(); !slices.Equal(was, is) {
-		ops.field("/metadata/finalizers", was, is, len(was), len(is))
+		changeList(&ops, "/metadata/finalizers", was, is)
 	}
 	if generation := before.GetGeneration(); generation != 0 && len(ops) > 0 {
 		ops.test("/metadata/generation", generation)
@@ -240,15 +240,25 @@ func (o *operations) change(path string, was, is any) {
 	*o = append(*o, operation{"op": "replace", "path": path, "value": is})
 }
 
-// field changes a field that had and has so many entries; without any, it is absent.
-func (o *operations) field(path string, was, is any, had, has int) {
+// add adds a value where there is none.
+func (o *operations) add(path string, is any) {
+	o.test(path, nil)
+	*o = append(*o, operation{"op": "add", "path": path, "value": is})
+}
+
+// remove removes a value that is there.
+func (o *operations) remove(path string, was any) {
+	o.test(path, was)
+	*o = append(*o, operation{"op": "remove", "path": path})
+}
+
+// changeList changes a list, which is absent without entries.
+func changeList[T any](o *operations, path string, was, is []T) {
 	switch {
-	case had == 0:
-		o.test(path, nil)
-		*o = append(*o, operation{"op": "add", "path": path, "value": is})
-	case has == 0:
-		o.test(path, was)
-		*o = append(*o, operation{"op": "remove", "path": path})
+	case len(was) == 0:
+		o.add(path, is)
+	case len(is) == 0:
+		o.remove(path, was)
 	default:
 		o.change(path, was, is)
 	}
@@ -260,21 +270,21 @@ func (o *operations) entries(path string, was, is map[string]string, others bool
 		return
 	}
 	if len(was) == 0 && !others {
-		o.field(path, nil, is, 0, len(is))
+		o.add(path, is)
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(is)) {
 		at := path + "/" + escape(key)
 		switch value, had := was[key]; {
 		case !had:
-			o.field(at, nil, is[key], 0, 1)
+			o.add(at, is[key])
 		case value != is[key]:
 			o.change(at, value, is[key])
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(was)) {
 		if _, stays := is[key]; !stays {
-			o.field(path+"/"+escape(key), was[key], nil, 1, 0)
+			o.remove(path+"/"+escape(key), was[key])
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,11 +30,18 @@ func ObjectGone(err error) bool { return apierrors.IsNotFound(err) && !KindGone(
 
 // Get reads one object into the given one and returns it; nil when it does not exist. It is an error if the API server
 // does not serve the kind.
-func Get[T client.Object](
-	ctx context.Context, from client.Reader, key types.NamespacedName, into T, opts ...client.GetOption,
-) (T, error) {
+func Get[T client.Object](ctx context.Context, from client.Reader, key types.NamespacedName, into T) (T, error) {
+	return read(into, key, from.Get(ctx, key, into))
+}
+
+// Peek is Get without a copy: what a cache returns is its own, and must not be changed.
+func Peek[T client.Object](ctx context.Context, from client.Reader, key types.NamespacedName, into T) (T, error) {
+	return read(into, key, from.Get(ctx, key, into, client.UnsafeDisableDeepCopy))
+}
+
+// read returns what was read, with the answer of the reader.
+func read[T client.Object](into T, key types.NamespacedName, err error) (T, error) {
 	var none T
-	err := from.Get(ctx, key, into, opts...)
 	switch {
 	case ObjectGone(err):
 		return none, nil
@@ -138,29 +146,26 @@ func everywhere(informers cache.Informers) func(context.Context, client.Object, 
 	}
 }
 
-// InPages lists objects from an API server, size of them at a time, and shows each page. Where others may have made
-// any number of large objects, it keeps a list from taking all memory. It ends with the first error. Where that
-// takes so long that the API server has forgotten the state of the first page, the other pages are of a later one.
-func InPages[L client.ObjectList](
-	ctx context.Context, c client.Reader, size int64, newPage func() L, see func(L) error, in ...client.ListOption,
-) error {
-	for more, first := "", true; first || more != ""; first = false {
-		page := newPage()
-		options := slices.Concat(in, []client.ListOption{client.Limit(size), client.Continue(more)})
-		err := c.List(ctx, page, options...)
-		if next := nextAfterExpiry(err); next != "" && next != more {
-			more = next
-			continue
+// Pages lists objects from an API server, as many at a time as a client.Limit says. Where others may have made any
+// number of large objects, it keeps a list from taking all memory. It ends with the first error. Where that takes so
+// long that the API server has forgotten the state of the first page, the other pages are of a later one.
+func Pages[L client.ObjectList](
+	ctx context.Context, c client.Reader, newPage func() L, in ...client.ListOption,
+) iter.Seq2[L, error] {
+	return func(yield func(L, error) bool) {
+		for more, first := "", true; first || more != ""; first = false {
+			page := newPage()
+			err := c.List(ctx, page, slices.Concat(in, []client.ListOption{client.Continue(more)})...)
+			if next := nextAfterExpiry(err); next != "" && next != more {
+				more = next
+				continue
+			}
+			if !yield(page, err) || err != nil {
+				return
+			}
+			more = page.GetContinue()
 		}
-		if err != nil {
-			return err
-		}
-		if err := see(page); err != nil {
-			return err
-		}
-		more = page.GetContinue()
 	}
-	return nil
 }
 
 // nextAfterExpiry returns where to go on after an error that the list is too old to be continued; empty for any other.

@@ -26,6 +26,8 @@ type Claims struct {
 	IssuedAt, ExpiresAt time.Time
 	// ServiceAccountUID distinguishes the ServiceAccount from others that had or get its name.
 	ServiceAccountUID types.UID
+	// jwt is the token.
+	jwt string
 }
 
 // Parse decodes the claims of a token without verifying it: the hub does that. The error names the part that is missing
@@ -63,7 +65,7 @@ func Parse(jwt []byte) (Claims, error) {
 	}
 	return Claims{
 		Subject: claims.Subject, IssuedAt: issued, ExpiresAt: expires,
-		ServiceAccountUID: claims.Kubernetes.ServiceAccount.UID,
+		ServiceAccountUID: claims.Kubernetes.ServiceAccount.UID, jwt: string(jwt),
 	}, nil
 }
 
@@ -77,13 +79,13 @@ func instant(seconds *float64) (time.Time, bool) {
 
 // Verdict is the judgement on a stored token at one instant.
 type Verdict struct {
-	// Fits reports whether the token is usable: readable, of the ServiceAccount as it is now, not expired.
+	// Fits reports whether the token is usable: of the ServiceAccount as it is now, not expired.
 	Fits bool
 	// Why is the problem, for people; empty when Fits.
 	Why string
-	// IssuedAt and ExpiresAt bound its lifetime; zero when the token could not be read.
+	// IssuedAt and ExpiresAt bound its lifetime.
 	IssuedAt, ExpiresAt time.Time
-	// RotateAt is the instant at which it is to be replaced; zero when the token could not be read.
+	// RotateAt is the instant at which it is to be replaced.
 	RotateAt time.Time
 }
 
@@ -93,24 +95,19 @@ func (v Verdict) Due(now time.Time) bool { return !now.Before(v.RotateAt) }
 // Judge returns the verdict on a stored token, which must be for a user and for the ServiceAccount with the UID that
 // the hub published. seed names the owner, such as cluster and add-on; together with the token it determines the
 // instant of rotation.
-func Judge(jwt []byte, user string, uid types.UID, now time.Time, seed ...string) Verdict {
-	claims, err := Parse(jwt)
-	if err != nil {
-		return Verdict{Why: err.Error()}
-	}
-	v := Verdict{IssuedAt: claims.IssuedAt, ExpiresAt: claims.ExpiresAt}
-	parts := slices.Concat([]string{string(bytes.TrimSpace(jwt))}, seed)
-	v.RotateAt = csr.RotateAt(claims.IssuedAt, claims.ExpiresAt, parts...)
+func (c Claims) Judge(user string, uid types.UID, now time.Time, seed ...string) Verdict {
+	v := Verdict{IssuedAt: c.IssuedAt, ExpiresAt: c.ExpiresAt}
+	v.RotateAt = csr.RotateAt(c.IssuedAt, c.ExpiresAt, slices.Concat([]string{c.jwt}, seed)...)
 	switch {
-	case claims.Subject != user:
-		v.Why = fmt.Sprintf("the token is for user %q, wanted is %q", claims.Subject, user)
-	case claims.ServiceAccountUID != uid:
+	case c.Subject != user:
+		v.Why = fmt.Sprintf("the token is for user %q, wanted is %q", c.Subject, user)
+	case c.ServiceAccountUID != uid:
 		v.Why = fmt.Sprintf("the token is for an earlier ServiceAccount (UID %s), the one of now has UID %s",
-			claims.ServiceAccountUID, uid)
-	case !claims.ExpiresAt.After(claims.IssuedAt):
+			c.ServiceAccountUID, uid)
+	case !c.ExpiresAt.After(c.IssuedAt):
 		v.Why = "the token expires before it was issued"
-	case !now.Before(claims.ExpiresAt):
-		v.Why = fmt.Sprintf("the token expired at %s", claims.ExpiresAt.Format(time.RFC3339))
+	case !now.Before(c.ExpiresAt):
+		v.Why = fmt.Sprintf("the token expired at %s", c.ExpiresAt.Format(time.RFC3339))
 	}
 	v.Fits = v.Why == ""
 	return v

@@ -22,20 +22,25 @@ import (
 // SIGINT). The subcommand rbac prints the rights that the program needs on the hub, and render prints what the add-ons
 // would deploy, from files and without a hub.
 func Main(agents ...func() (addon.Agent, error)) int {
-	program := filepath.Base(os.Args[0])
-	err := run(ctrl.SetupSignalHandler(), program, os.Args[1:], os.Stdin, os.Stdout, agents)
+	p := program{name: filepath.Base(os.Args[0]), args: os.Args[1:], in: os.Stdin, out: os.Stdout}
+	err := p.run(ctrl.SetupSignalHandler(), agents)
 	if err != nil && !errors.Is(err, pflag.ErrHelp) {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", program, err)
+		fmt.Fprintf(os.Stderr, "%s: %v\n", p.name, err)
 		return 1
 	}
 	return 0
 }
 
-// run is Main with all that it uses. The error is pflag.ErrHelp when there was nothing to run.
-func run(
-	ctx context.Context, program string, args []string, in io.Reader, out io.Writer,
-	build []func() (addon.Agent, error),
-) error {
+// program is how a program of add-ons was started.
+type program struct {
+	name string
+	args []string
+	in   io.Reader
+	out  io.Writer
+}
+
+// run is Main for this start. The error is pflag.ErrHelp when there was nothing to run.
+func (p program) run(ctx context.Context, build []func() (addon.Agent, error)) error {
 	agents := make([]addon.Agent, 0, len(build))
 	for _, function := range build {
 		agent, err := function()
@@ -48,21 +53,21 @@ func run(
 	if err != nil {
 		return err
 	}
-	verb, action := "", Run
+	verb, args, action := "", p.args, Run
 	if len(args) > 0 && slices.Contains([]string{verbRights, verbRender}, args[0]) {
 		verb, args = args[0], args[1:]
 	}
 	switch verb {
 	case verbRender:
-		return render.Program{Name: program, Agents: own, AddOns: own.names}.Command(ctx, args, in, out)
+		return render.Program{Name: p.name, Agents: own, AddOns: own.names}.Command(ctx, args, p.in, p.out)
 	case verbRights:
-		action = func(_ context.Context, c Config, agents ...addon.Agent) error { return printRights(out, c, agents) }
+		action = func(_ context.Context, c Config, agents ...addon.Agent) error { return printRights(p.out, c, agents) }
 	}
 	config := DefaultConfig(agents...)
 	command := command.Program{
-		Name: program, Story: story(program, verb, agents), Verbs: []string{verbRights, verbRender},
+		Name: p.name, Story: story(p.name, verb, agents), Verbs: []string{verbRights, verbRender},
 	}
-	if err := command.Parse(args, out, config.AddFlags); err != nil {
+	if err := command.Parse(args, p.out, config.AddFlags); err != nil {
 		return err
 	}
 	return action(ctx, config, agents...)

@@ -122,16 +122,16 @@ func newManager(ctx context.Context, c Config, cfg *rest.Config, own addOns) (*h
 	if err != nil {
 		return nil, err
 	}
-	return mgr, setup(ctx, mgr, c, mgr.Wire, own)
+	return mgr, setup(ctx, mgr, c, own)
 }
 
 // setup adds the reconcilers to the manager, and the field indexes to its cache.
-func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, own addOns) error {
+func setup(ctx context.Context, mgr *hubprocess.Manager, c Config, own addOns) error {
 	configs, err := addonapi.DetectConfigs(mgr.GetRESTMapper())
 	if err != nil {
 		return err
 	}
-	api := addonapi.Client{Client: mgr.GetClient(), Wire: wire, Configs: configs}
+	api := addonapi.Client{Client: mgr.GetClient(), Wire: mgr.Wire, Configs: configs}
 	changed := objectwatch.NewChanges(2)
 	others, err := objectwatch.New(mgr.GetConfig(), c.WatchedConfigs, changed.Send)
 	if err != nil {

@@ -127,7 +127,8 @@ func TestTheCommandLine(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var out bytes.Buffer
-			err := run(t.Context(), "weather", tc.args, strings.NewReader(tc.in), &out, tc.build)
+			p := program{name: "weather", args: tc.args, in: strings.NewReader(tc.in), out: &out}
+			err := p.run(t.Context(), tc.build)
 			if tc.err == "" {
 				require.NoError(t, err)
 			} else {

@@ -61,7 +61,7 @@ func TestTheReconcilersOfAProgramConfirmConfigurations(t *testing.T) {
 	require.NoError(t, err)
 	var c Config
 	c.complete(agents)
-	require.NoError(t, setup(t.Context(), mgr, c, addonapi.WireAlpha, own))
+	require.NoError(t, setup(t.Context(), &hubprocess.Manager{Manager: mgr, Wire: addonapi.WireAlpha}, c, own))
 	live := 0
 	of := func(configurer addon.Configurer) {
 		follower, is := configurer.(*configure.Follower)
