@@ -14,6 +14,7 @@ import (
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
@@ -421,7 +422,7 @@ func TestProgress(t *testing.T) {
 			assert.Equal(t, metav1.Condition{
 				Type: "Progressing", Status: test.status, Reason: test.reason, Message: test.message,
 			}, progress(test.facts.addOn, test.facts.addOn.Status.Conditions,
-				worksFacts{works: test.facts.works, nothing: test.nothing, err: test.facts.worksErr}, test.references))
+				addon.Progress{Works: test.facts.works, Nothing: test.nothing, Err: test.facts.worksErr}, test.references))
 		})
 	}
 }
@@ -441,7 +442,7 @@ func TestRecord(t *testing.T) {
 	now := fixture.Noon()
 	pass := func() *addonv1beta1.ManagedClusterAddOn {
 		before, after := f.addOn.DeepCopy(), f.addOn.DeepCopy()
-		record(f, decide(f), after, worksFacts{works: works}, now)
+		record(f, decide(f), after, addon.Progress{Works: works, Now: now})
 		assert.Equal(t, before, f.addOn, "the facts are not changed")
 		return after
 	}
@@ -487,7 +488,7 @@ func TestProgressBeginsAnewWithAnotherContent(t *testing.T) {
 		states: addonconfig.States{fixture.Template("t"): {Hash: "second"}}, admission: addonconfig.Admission{Granted: true},
 	}
 	after := f.addOn.DeepCopy()
-	record(f, decide(f), after, worksFacts{}, fixture.Noon())
+	record(f, decide(f), after, addon.Progress{Now: fixture.Noon()})
 	since := meta.FindStatusCondition(after.Status.Conditions, "Progressing").LastTransitionTime.Time
 	assert.Equal(t, fixture.Noon(), since, "a deadline counts from the content that is in flight")
 }
@@ -504,7 +505,7 @@ func TestAContentIsCompletedWhenItsPodsAreReady(t *testing.T) {
 	now := fixture.Noon()
 	pass := func(rollingOut ...string) (reason string, applied bool) {
 		after := f.addOn.DeepCopy()
-		record(f, decide(f), after, worksFacts{works: works, rollingOut: rollingOut}, now)
+		record(f, decide(f), after, addon.Progress{Works: works, RollingOut: rollingOut, Now: now})
 		f.addOn = after
 		condition := meta.FindStatusCondition(after.Status.Conditions, "Progressing")
 		assert.Equal(t, len(rollingOut) > 0 && condition.Reason == "Progressing",
@@ -616,7 +617,7 @@ func TestAClusterThatBreaksWhileItSoaksHasFailed(t *testing.T) {
 			f := soaking(references)
 			for _, s := range steps {
 				work := fixture.Work("w", 3, references)
-				works := worksFacts{works: []*workv1.ManifestWork{work}, err: s.err}
+				works := addon.Progress{Works: []*workv1.ManifestWork{work}, Err: s.err, Now: fixture.Noon().Add(s.after)}
 				if s.broken {
 					work.Status.Conditions[1].Status = metav1.ConditionFalse
 				}
@@ -624,10 +625,10 @@ func TestAClusterThatBreaksWhileItSoaksHasFailed(t *testing.T) {
 					s.again(work)
 				}
 				if s.rolling {
-					works.rollingOut = []string{"Deployment ns/n has 1 ready of 2 pods"}
+					works.RollingOut = []string{"Deployment ns/n has 1 ready of 2 pods"}
 				}
 				after := f.addOn.DeepCopy()
-				record(f, decide(f), after, works, fixture.Noon().Add(s.after))
+				record(f, decide(f), after, works)
 				f.addOn = after
 				condition := meta.FindStatusCondition(after.Status.Conditions, "Progressing")
 				assert.Equal(t, s.reason, condition.Reason, s.after)
@@ -642,9 +643,12 @@ func TestThatAClusterBrokeWhileItSoakedIsToldUntilItIsComplete(t *testing.T) {
 	references := []addonv1beta1.ConfigReference{fixture.Desires(fixture.Template("t"), "new")}
 	f := soaking(references)
 	pass := func(after time.Duration, rollingOut ...string) string {
-		works := worksFacts{works: []*workv1.ManifestWork{fixture.Work("w", 3, references)}, rollingOut: rollingOut}
+		works := addon.Progress{
+			Works: []*workv1.ManifestWork{fixture.Work("w", 3, references)}, RollingOut: rollingOut,
+			Now: fixture.Noon().Add(after),
+		}
 		addOn := f.addOn.DeepCopy()
-		record(f, decide(f), addOn, works, fixture.Noon().Add(after))
+		record(f, decide(f), addOn, works)
 		f.addOn = addOn
 		return meta.FindStatusCondition(addOn.Status.Conditions, "Progressing").Message
 	}

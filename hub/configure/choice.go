@@ -18,12 +18,10 @@ import (
 // choice reads the contents that an add-on runs with. References without a content that is known are an error: nothing
 // may be rendered from another content. Of configurations that no spec names, only stored contents count, because the
 // agent may write the references.
-func (c *Configurer) choice(
-	ctx context.Context, name string, references []addonv1beta1.ConfigReference, desired []addonconfig.DesiredConfig,
-	held string,
-) (addon.Choice, error) {
-	choice := addon.Choice{Held: held, Configs: make([]addon.ChosenConfig, 0, len(references))}
-	for _, config := range chosen(references) {
+func (c *Configurer) choice(ctx context.Context, name string, decided configuration) (addon.Choice, error) {
+	held := decided.held
+	choice := addon.Choice{Held: held, Configs: make([]addon.ChosenConfig, 0, len(decided.references))}
+	for _, config := range chosen(decided.references) {
 		entry := addon.ChosenConfig{
 			ConfigGroupResource: config.ConfigGroupResource, ConfigSpecHash: config.ConfigSpecHash,
 		}
@@ -32,7 +30,7 @@ func (c *Configurer) choice(
 				continue
 			}
 			content := c.Store.Kept
-			if isNamed(desired, config.Config()) {
+			if isNamed(decided.target.Desired, config.Config()) {
 				content = c.Store.Content
 			}
 			object, err := content(ctx, name, config)

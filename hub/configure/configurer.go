@@ -3,7 +3,6 @@ package configure
 import (
 	"context"
 	"errors"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -88,10 +87,9 @@ func (c *Configurer) configure(
 			decided = decide(f)
 		}
 	}
-	desired := decided.target.Desired
 	var result addon.Configuration
-	result.Choice, result.Err = c.choice(ctx, addOn.Name, decided.references, desired, decided.held)
-	for _, desired := range desired {
+	result.Choice, result.Err = c.choice(ctx, addOn.Name, decided)
+	for _, desired := range decided.target.Desired {
 		result.Choice.Desired = append(result.Choice.Desired, desired.AddOnConfig)
 	}
 	if result.Err != nil && !addon.IsNotReady(result.Err) {
@@ -100,8 +98,7 @@ func (c *Configurer) configure(
 	result.Recheck, result.Unstored = decided.recheck, errors.Join(f.storeErr, others)
 	if addonapi.Managed(f.cma) && !decided.undecided {
 		result.Record = func(after *addonv1beta1.ManagedClusterAddOn, p addon.Progress) {
-			facts := worksFacts{works: p.Works, nothing: p.Nothing, rollingOut: p.RollingOut, err: p.Err}
-			record(f, decided, after, facts, p.Now)
+			record(f, decided, after, p)
 		}
 		result.Admitted = f.newlyAdmitted(decided)
 	}
@@ -117,8 +114,10 @@ func (c *Configurer) orphaned(
 		own = append(own, addonconfig.DesiredConfig{AddOnConfig: config, Level: addonconfig.FromAddOn})
 	}
 	var result addon.Configuration
-	result.Choice, result.Err = c.choice(ctx, addOn.Name, addOn.Status.ConfigReferences, own,
-		"there is no ClusterManagementAddOn "+addOn.Name+", which defines what the add-on runs with")
+	result.Choice, result.Err = c.choice(ctx, addOn.Name, configuration{
+		target: addonconfig.Target{Desired: own}, references: addOn.Status.ConfigReferences,
+		held: "there is no ClusterManagementAddOn " + addOn.Name + ", which defines what the add-on runs with",
+	})
 	if result.Err != nil && !addon.IsNotReady(result.Err) {
 		return addon.Configuration{}, result.Err
 	}
@@ -140,7 +139,7 @@ func (c *Configurer) store(ctx context.Context, addOn string, target addonconfig
 // cluster. progress returns what is known of its works after the configuration in the given references is decided.
 func (c *Configurer) Rehearse(
 	cma *addonv1beta1.ClusterManagementAddOn, addOn *addonv1beta1.ManagedClusterAddOn, states addonconfig.States,
-	now time.Time, progress func([]addonv1beta1.ConfigReference) addon.Progress,
+	progress func([]addonv1beta1.ConfigReference) addon.Progress,
 ) *addonv1beta1.ManagedClusterAddOn {
 	f := facts{addOn: addOn, cma: cma, states: states}
 	f.planned, f.admission = c.admission(f)
@@ -148,8 +147,6 @@ func (c *Configurer) Rehearse(
 	if decided.undecided {
 		return after
 	}
-	p := progress(decided.references)
-	works := worksFacts{works: p.Works, nothing: p.Nothing, rollingOut: p.RollingOut, err: p.Err}
-	record(f, decided, after, works, now)
+	record(f, decided, after, progress(decided.references))
 	return after
 }

@@ -9,6 +9,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/names"
@@ -26,7 +27,7 @@ const messageCompleted = "completed with no errors."
 // progress returns the condition Progressing for the configuration in references (docs/reference/hub.md,
 // "Progressing"), from the other conditions of the add-on and its works. The first rule that matches wins.
 func progress(
-	addOn *addonv1beta1.ManagedClusterAddOn, conditions []metav1.Condition, works worksFacts,
+	addOn *addonv1beta1.ManagedClusterAddOn, conditions []metav1.Condition, works addon.Progress,
 	references []addonv1beta1.ConfigReference,
 ) metav1.Condition {
 	for _, config := range addOn.Spec.Configs {
@@ -43,23 +44,13 @@ func progress(
 		return notProgressing(reasonWaitingForHostingManifestApplied,
 			"waiting for the manifests of the add-on to be applied on the hosting cluster")
 	}
-	if works.err != nil {
-		return notProgressing(addonv1beta1.ProgressingReasonFailed, works.err.Error())
+	if works.Err != nil {
+		return notProgressing(addonv1beta1.ProgressingReasonFailed, works.Err.Error())
 	}
-	if works.nothing && len(works.works) == 0 {
+	if works.Nothing && len(works.Works) == 0 {
 		return notProgressing(addonv1beta1.ProgressingReasonCompleted, messageCompleted)
 	}
-	return progressOfWorks(works.works, references)
-}
-
-// worksFacts are the works of an add-on without its pre-delete hooks, or why they are not known.
-type worksFacts struct {
-	works []*workv1.ManifestWork
-	// nothing reports that there are none because the agent has no objects.
-	nothing bool
-	// rollingOut are the workloads whose pods are not all of the present version and ready.
-	rollingOut []string
-	err        error
+	return progressOfWorks(works.Works, references)
 }
 
 func progressOfWorks(works []*workv1.ManifestWork, references []addonv1beta1.ConfigReference) metav1.Condition {
@@ -117,9 +108,9 @@ func ready(work *workv1.ManifestWork) bool {
 
 // broken reports whether works say that they are not well. One that was written again, and that no agent has looked at
 // since, does not say anything.
-func broken(works worksFacts) bool {
-	rolling := len(works.rollingOut) > 0
-	for _, work := range works.works {
+func broken(works addon.Progress) bool {
+	rolling := len(works.RollingOut) > 0
+	for _, work := range works.Works {
 		for _, kind := range []string{workv1.WorkApplied, workv1.WorkAvailable} {
 			c := meta.FindStatusCondition(work.Status.Conditions, kind)
 			if c != nil && c.Status != metav1.ConditionTrue && c.ObservedGeneration == work.Generation {

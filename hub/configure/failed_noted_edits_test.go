@@ -15,6 +15,7 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/hub/rollout"
 	"github.com/spokelet/spokelet/internal/addonconfig"
@@ -44,7 +45,7 @@ func (r *three) passIn(decisions func(now time.Time) *fleet.Decisions, breaks st
 				work.Status.Conditions[1].Status = metav1.ConditionFalse
 			}
 		}
-		record(f, decided, after, worksFacts{works: []*workv1.ManifestWork{work}}, now)
+		record(f, decided, after, addon.Progress{Works: []*workv1.ManifestWork{work}, Now: now})
 		return after
 	}
 	r.a, r.b, r.c = one(r.a, breaks), one(r.b, ""), one(r.c, "")

@@ -34,7 +34,7 @@ func (r *three) plans() {
 func (r *three) configures(addOn *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.ManagedClusterAddOn {
 	now := fixture.Noon().Add(r.after)
 	c := &Configurer{Admission: r.r.Admission}
-	return c.Rehearse(r.cma, addOn, r.states, now, func(references []addonv1beta1.ConfigReference) addon.Progress {
+	return c.Rehearse(r.cma, addOn, r.states, func(references []addonv1beta1.ConfigReference) addon.Progress {
 		return addon.Progress{Now: now, Works: []*workv1.ManifestWork{fixture.Work("w", 3, references)}}
 	})
 }

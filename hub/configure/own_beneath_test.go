@@ -50,9 +50,9 @@ func (r *three) pass(breaks string) {
 			return addon.Progress{Now: now, Works: []*workv1.ManifestWork{work}}
 		}
 	}
-	r.a = c.Rehearse(r.cma, r.a, r.states, now, progress(breaks))
-	r.b = c.Rehearse(r.cma, r.b, r.states, now, progress(""))
-	r.c = c.Rehearse(r.cma, r.c, r.states, now, progress(""))
+	r.a = c.Rehearse(r.cma, r.a, r.states, progress(breaks))
+	r.b = c.Rehearse(r.cma, r.b, r.states, progress(""))
+	r.c = c.Rehearse(r.cma, r.c, r.states, progress(""))
 }
 
 // stops rolls a content of the template out to all clusters, and then one on which the rollout stops at cluster a, in

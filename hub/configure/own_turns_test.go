@@ -30,8 +30,8 @@ func (r *race) each(now time.Time, well bool) {
 			return addon.Progress{Now: now, Works: []*workv1.ManifestWork{work}}
 		}
 	}
-	r.a = c.Rehearse(r.cma, r.a, r.states, now, progress(well))
-	r.b = c.Rehearse(r.cma, r.b, r.states, now, progress(true))
+	r.a = c.Rehearse(r.cma, r.a, r.states, progress(well))
+	r.b = c.Rehearse(r.cma, r.b, r.states, progress(true))
 }
 
 // passes lets passes go by from an instant after noon on, every half a minute.

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
@@ -16,37 +17,56 @@ import (
 
 // record writes the decision into the status of a copy of the add-on: the configuration, the progress of its works and,
 // once they are done, the applied configuration. That stays recorded when works fail after it has settled.
-func record(f facts, decided configuration, after *addonv1beta1.ManagedClusterAddOn, works worksFacts, now time.Time) {
-	status := &after.Status
+func record(f facts, decided configuration, after *addonv1beta1.ManagedClusterAddOn, works addon.Progress) {
+	status, now := &after.Status, works.Now
 	status.ConfigReferences = copied(decided.references)
 	if decided.configured != nil {
 		reconcile.SetCondition(&status.Conditions, *decided.configured, now)
 	}
 	condition := progress(f.addOn, status.Conditions, works, decided.references)
-	noted, contents := f.noted(decided)
-	settles, continues := f.settles(noted, now), f.continues(decided, contents)
-	if completed(condition) && len(works.rollingOut) > 0 && (settles || f.completedSince().IsZero()) {
-		condition = inProgress("progressing... " + message.List(works.rollingOut, maxListed, "; "))
+	r := f.recording(decided, now)
+	if completed(condition) && len(works.RollingOut) > 0 && (r.settles || f.completedSince().IsZero()) {
+		condition = inProgress("progressing... " + message.List(works.RollingOut, maxListed, "; "))
 	}
-	soaks := settles || f.failedWith(decided.target)
 	if !completed(condition) {
-		if soaks {
+		if r.soaks {
 			forgetApplied(f, decided, status.ConfigReferences)
 		}
-		condition = f.failing(decided, condition, settles && broken(works), continues, now)
+		condition = r.failing(condition, r.settles && broken(works))
 	}
-	if f.begins(decided, noted, contents, settles) {
-		noted, continues = nil, false
+	if r.begins() {
+		r.noted, r.continues = nil, false
 	}
-	f.noteSoak(decided, noted, contents, &status.Conditions, completed(condition), soaks, continues, now)
-	f.setProgress(continues, &status.Conditions, condition, now)
-	f.noteWay(decided.target, continues, &status.Conditions, now)
+	r.noteSoak(&status.Conditions, completed(condition))
+	f.setProgress(r.continues, &status.Conditions, condition, now)
+	f.noteWay(decided.target, r.continues, &status.Conditions, now)
 	if completed(condition) {
 		for i := range status.ConfigReferences {
 			reference := &status.ConfigReferences[i]
 			reference.LastAppliedConfig = reference.DesiredConfig.DeepCopy()
 		}
 	}
+}
+
+// recording is what is known of an add-on while its decision is written.
+type recording struct {
+	facts   facts
+	decided configuration
+	now     time.Time
+	// noted and contents are what the method noted returns, but noted is nil where the add-on begins again.
+	noted    *metav1.Condition
+	contents addonconfig.Contents
+	// settles and continues are what the methods of these names return, but an add-on that begins again does not continue.
+	// soaks reports whether what the add-on was complete with had not soaked.
+	settles, continues, soaks bool
+}
+
+func (f facts) recording(decided configuration, now time.Time) recording {
+	r := recording{facts: f, decided: decided, now: now}
+	r.noted, r.contents = f.noted(decided)
+	r.settles, r.continues = f.settles(r.noted, now), f.continues(decided, r.contents)
+	r.soaks = r.settles || f.failedWith(decided.target)
+	return r
 }
 
 // settled is how long a content that was completed must stay so at least: a cluster reports a change of its pods a
@@ -121,24 +141,19 @@ func (f facts) continues(decided configuration, contents addonconfig.Contents) b
 // begins reports whether the add-on gets, for the first time, a content of the rollout that a configuration of its own
 // spec replaced until now, and had soaked with that one. It begins again then, once for each content. One that had not
 // soaked has no more time than that leaves.
-func (f facts) begins(
-	decided configuration, noted *metav1.Condition, contents addonconfig.Contents, settles bool,
-) bool {
-	soaked := noted != nil && noted.Status == metav1.ConditionTrue || !settles && !f.completedSince().IsZero()
-	return soaked && decided.gets && decided.target.GivesNew(contents)
+func (r recording) begins() bool {
+	soaked := r.noted != nil && r.noted.Status == metav1.ConditionTrue ||
+		!r.settles && !r.facts.completedSince().IsZero()
+	return soaked && r.decided.gets && r.decided.target.GivesNew(r.contents)
 }
 
 // noteSoak records whether a configuration had soaked when it is not complete any more, and if not, since when it was
 // complete at first. Each turn between complete and not complete dates Progressing again, so that a rollout could wait
 // for ever for a cluster that takes turns. Of an add-on that names configurations itself it records what the rollout
-// gives, so that turns between those do not date Progressing. Another configuration of the rollout begins again. noted
-// and contents are what the method noted returns, but noted is nil where the add-on begins again, and continues is what
-// the method continues returns. soaks reports whether what it was complete with had not soaked.
-func (f facts) noteSoak(
-	decided configuration, noted *metav1.Condition, contents addonconfig.Contents,
-	conditions *[]metav1.Condition, isCompleted, soaks, continues bool, now time.Time,
-) {
-	status, keeps := metav1.ConditionUnknown, decided.held != "" && !decided.gets
+// gives, so that turns between those do not date Progressing. Another configuration of the rollout begins again.
+func (r recording) noteSoak(conditions *[]metav1.Condition, isCompleted bool) {
+	f, noted, target, now := r.facts, r.noted, r.decided.target, r.now
+	status, keeps := metav1.ConditionUnknown, r.decided.held != "" && !r.decided.gets
 	if noted != nil {
 		status = noted.Status
 	} else if meta.FindStatusCondition(*conditions, names.ConditionSoaked) != nil {
@@ -148,21 +163,22 @@ func (f facts) noteSoak(
 		meta.RemoveStatusCondition(conditions, names.ConditionSoaked)
 	}
 	first, rolledOut := f.completedSince(), f.cma != nil && f.placement >= 0
-	broke := rolledOut && !isCompleted && !first.IsZero() && continues
+	broke := rolledOut && !isCompleted && !first.IsZero() && r.continues
 	switch {
-	case broke && !soaks:
+	case broke && !r.soaks:
 		status = metav1.ConditionTrue
 	case broke && status == metav1.ConditionUnknown:
 		status, now = metav1.ConditionFalse, first
 	case status == metav1.ConditionUnknown && keeps:
 		return
-	case status == metav1.ConditionUnknown && (!rolledOut || !decided.target.HasOwn()):
+	case status == metav1.ConditionUnknown && (!rolledOut || !target.HasOwn()):
 		meta.RemoveStatusCondition(conditions, names.ConditionSoaked)
 		return
 	}
+	contents := r.contents
 	if noted == nil || !keeps {
 		complete := noted != nil && noted.Status != metav1.ConditionUnknown
-		contents = decided.target.Noted(contents, complete, f.addOn.Status.ConfigReferences, decided.references)
+		contents = target.Noted(contents, complete, f.addOn.Status.ConfigReferences, r.decided.references)
 	}
 	reconcile.SetCondition(conditions, soak(status, contents), now)
 }
@@ -251,16 +267,15 @@ const messageBroke = "it was complete and broke: "
 // the next cluster would break, too. A change of its pods that is reported late is not a failure. Who failed has failed
 // until it is complete, so that a rollout does not go on because pods are started once more, or because its own spec
 // names what is not known.
-func (f facts) failing(
-	decided configuration, c metav1.Condition, breaks, continues bool, now time.Time,
-) metav1.Condition {
-	was := meta.FindStatusCondition(f.addOn.Status.Conditions, c.Type)
-	same := addonconfig.SameDesired(f.addOn.Status.ConfigReferences, decided.references) ||
-		continues && decided.target.AwaitsOwn
+func (r recording) failing(c metav1.Condition, breaks bool) metav1.Condition {
+	had := r.facts.addOn.Status
+	was := meta.FindStatusCondition(had.Conditions, c.Type)
+	same := addonconfig.SameDesired(had.ConfigReferences, r.decided.references) ||
+		r.continues && r.decided.target.AwaitsOwn
 	switch {
 	case was == nil || !same || c.Reason != addonv1beta1.ProgressingReasonProgressing:
 		return c
-	case breaks && !now.Before(f.completedSince().Add(settled)), strings.HasPrefix(was.Message, messageBroke):
+	case breaks && !r.now.Before(r.facts.completedSince().Add(settled)), strings.HasPrefix(was.Message, messageBroke):
 		return notProgressing(addonv1beta1.ProgressingReasonFailed, messageBroke+c.Message)
 	case was.Reason == addonv1beta1.ProgressingReasonFailed:
 		return notProgressing(addonv1beta1.ProgressingReasonFailed, c.Message)

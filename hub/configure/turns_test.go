@@ -35,7 +35,7 @@ func TestWhoTakesTurnsIsRememberedSinceItWasCompleteAtFirst(t *testing.T) {
 			work.Status.Conditions[1].Status = metav1.ConditionFalse
 		}
 		addOn := f.addOn.DeepCopy()
-		record(f, decide(f), addOn, worksFacts{works: []*workv1.ManifestWork{work}}, fixture.Noon().Add(after))
+		record(f, decide(f), addOn, addon.Progress{Works: []*workv1.ManifestWork{work}, Now: fixture.Noon().Add(after)})
 		f.addOn = addOn
 		return meta.FindStatusCondition(addOn.Status.Conditions, names.ConditionSoaked)
 	}
@@ -113,7 +113,7 @@ func (f *passing) pass(t *testing.T, after time.Duration, well bool) time.Time {
 	if !well {
 		work.Status.Conditions[1].Status = metav1.ConditionFalse
 	}
-	record(f.facts, decided, addOn, worksFacts{works: []*workv1.ManifestWork{work}}, fixture.Noon().Add(after))
+	record(f.facts, decided, addOn, addon.Progress{Works: []*workv1.ManifestWork{work}, Now: fixture.Noon().Add(after)})
 	f.addOn = addOn
 	return meta.FindStatusCondition(addOn.Status.Conditions, "Progressing").LastTransitionTime.Time
 }
@@ -208,8 +208,8 @@ func (r *race) configure(now time.Time, well bool) {
 		}
 		return addon.Progress{Now: now, Works: []*workv1.ManifestWork{work}}
 	}
-	r.a = c.Rehearse(r.cma, r.a, r.states, now, progress)
-	r.b = c.Rehearse(r.cma, r.b, r.states, now, progress)
+	r.a = c.Rehearse(r.cma, r.a, r.states, progress)
+	r.b = c.Rehearse(r.cma, r.b, r.states, progress)
 }
 
 // given reports whether cluster b has a version of template t.

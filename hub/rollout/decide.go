@@ -384,7 +384,7 @@ func (s *survey) judge(m *member, c *planner.Cluster) way {
 		s.of.set(c.Name, Fingerprint(target.Rolled()))
 	}
 	before := s.way(m, target)
-	c.State, c.Since, c.Due = s.f.state(m, target, s.of.target(c.Name), s.soak, before)
+	c.State, c.Since, c.Due = s.state(m, target, before)
 	c.Broken, c.Fell = m.broken(), c.State == planner.Failed && !m.unhealthySince.IsZero()
 	if target.AwaitsOwn {
 		c.AwaitsOwn = s.f.now
@@ -431,19 +431,19 @@ func heldBy(target addonconfig.Target, awaitsTurn bool) string {
 // state returns the state of an add-on with regard to its target, and since when. due is when an add-on that has the
 // target, and broke while it soaked, should have soaked at first; zero for any other. before is its way before this
 // plan.
-func (f facts) state(
-	m *member, target addonconfig.Target, fingerprint string, soak time.Duration, before way,
+func (s *survey) state(
+	m *member, target addonconfig.Target, before way,
 ) (state planner.State, since, due time.Time) {
 	same := addonconfig.SameDesired(m.references, target.References)
 	if !same && (len(m.references) == 0 || !target.Admitted(m.addOn())) {
-		if earlier := f.admitted[m.cluster]; earlier.granted && earlier.isAbout(m.uid, fingerprint) {
+		if earlier := s.f.admitted[m.cluster]; earlier.granted && earlier.isAbout(m.uid, s.of.target(m.cluster)) {
 			return planner.InFlight, earlier.since, time.Time{} // Its status does not show yet that it was admitted.
 		}
 		return planner.Pending, time.Time{}, time.Time{}
 	}
 	// Where only configurations of its own spec differ, what counts is how it does with those of the rollout.
 	noted := target.Gives(m.noted)
-	state, since = m.reached(soak, noted)
+	state, since = m.reached(s.soak, noted)
 	if state == planner.Succeeded && before.failed && !since.IsZero() && !m.well(before.fell) {
 		state = planner.Failed // It has what it failed with, and is not well.
 	}
@@ -451,7 +451,7 @@ func (f facts) state(
 		return planner.Pending, time.Time{}, time.Time{} // Its own spec holds it, and the rollout does not wait for that.
 	}
 	if noted {
-		due = m.due(soak)
+		due = m.due(s.soak)
 	}
 	return state, since, due
 }

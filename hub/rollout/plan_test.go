@@ -147,7 +147,8 @@ func TestStateOfAnAddOn(t *testing.T) {
 				admitted: map[string]admission{"c": {target: test.admitted, granted: true, since: ago(time.Second)}},
 			}
 			m := newMember(test.addOn, nil)
-			state, since, _ := f.state(m, f.target(m.addOn(), 0), "the target", test.soak, f.ways[m.cluster])
+			s := &survey{f: f, soak: test.soak, of: &targets{common: "the target"}}
+			state, since, _ := s.state(m, f.target(m.addOn(), 0), f.ways[m.cluster])
 			assert.Equal(t, test.state, state)
 			assert.Equal(t, test.since, since)
 		})
@@ -191,7 +192,8 @@ func TestAFailureInTheSoakIsSeenByTheClockOfTheHub(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			f := facts{cma: fixture.NewCMA(nil, fixture.Placement("p", template)), states: addonconfig.States{template: {Hash: "t"}}}
 			m := tc.is.saw(tc.before, at(tc.seen))
-			state, _, _ := f.state(m, f.target(m.addOn(), 0), "", soak, f.ways[m.cluster])
+			s := &survey{f: f, soak: soak, of: &targets{}}
+			state, _, _ := s.state(m, f.target(m.addOn(), 0), f.ways[m.cluster])
 			assert.Equal(t, tc.want, state)
 		})
 	}

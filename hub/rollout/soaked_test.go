@@ -71,7 +71,8 @@ func TestWhoBreaksWhileItSoaksIsDueSinceItWasCompleteAtFirst(t *testing.T) {
 			addOn := fixture.With(fixture.AddOn("a", fixture.Desires(cfg, "new")), tc.noted...)
 			f := oneByOne(cfg, "new", clusterv1alpha1.RolloutConfig{ProgressDeadline: "20m"}, addOn)
 			m := f.members["a"]
-			_, _, due := f.state(m, f.target(m.addOn(), 0), "", tc.soak, f.ways[m.cluster])
+			s := &survey{f: f, soak: tc.soak, of: &targets{}}
+			_, _, due := s.state(m, f.target(m.addOn(), 0), f.ways[m.cluster])
 			assert.Equal(t, tc.due, due)
 		})
 	}

@@ -38,10 +38,8 @@ func revisionName(addOn string, c Chosen) string {
 	return addOn + "-" + digest(c.key(), 16)
 }
 
-// newRevision returns the ControllerRevision that keeps a content. number orders the revisions of an add-on for people.
-func newRevision(
-	home, addOn string, c Chosen, object *unstructured.Unstructured, number int64,
-) (*appsv1.ControllerRevision, error) {
+// newRevision returns the ControllerRevision that keeps a content, the first one of an add-on.
+func newRevision(home, addOn string, c Chosen, object *unstructured.Unstructured) (*appsv1.ControllerRevision, error) {
 	content := &unstructured.Unstructured{Object: make(map[string]any, len(object.Object))}
 	for key, value := range object.Object {
 		if key != "metadata" && key != "status" {
@@ -67,7 +65,7 @@ func newRevision(
 			Labels:      map[string]string{names.LabelAddonName: addOn, names.LabelConfigRevision: "true"},
 			Annotations: map[string]string{names.AnnotationConfigKey: string(identity)},
 		},
-		Data: runtime.RawExtension{Raw: raw}, Revision: number,
+		Data: runtime.RawExtension{Raw: raw}, Revision: 1,
 	}, nil
 }
 

@@ -345,13 +345,12 @@ func (s *Store) Keep(ctx context.Context, addOn string, c Chosen) error {
 	if err != nil {
 		return err
 	}
-	number := int64(1)
-	for _, other := range others {
-		number = max(number, other.Revision+1)
-	}
-	revision, err := newRevision(s.Home, addOn, c, object, number)
+	revision, err := newRevision(s.Home, addOn, c, object)
 	if err != nil {
 		return err
+	}
+	for _, other := range others { // The numbers order them for people.
+		revision.Revision = max(revision.Revision, other.Revision+1)
 	}
 	before := s.seen()
 	if err := s.create(ctx, revision); err != nil && !apierrors.IsAlreadyExists(err) {

@@ -56,7 +56,7 @@ func TestAReaderOfAContentDoesNotForgetThatItWasLostMeanwhile(t *testing.T) {
 	content := Chosen{ConfigSpecHash: addonv1beta1.ConfigSpecHash{SpecHash: "one"}}
 	revision, err := newRevision("home", "hello", content, &unstructured.Unstructured{
 		Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"},
-	}, 1)
+	})
 	require.NoError(t, err)
 	revision.UID = "first"
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(revision.DeepCopy()).Build()
@@ -190,7 +190,7 @@ func TestWhatTakesTooMuchMemoryIsRefused(t *testing.T) {
 	object, err := s.Content(t.Context(), "hello", chosen)
 	require.NoError(t, err)
 	assert.Nil(t, object, "it is neither stored nor used")
-	revision, err := newRevision("home", "hello", chosen, dense, 1)
+	revision, err := newRevision("home", "hello", chosen, dense)
 	require.NoError(t, err)
 	require.NoError(t, hub.Create(t.Context(), revision))
 	object, err = s.Content(t.Context(), "hello", chosen)
@@ -283,7 +283,7 @@ func TestAContentThatIsRefusedKeepsNoOtherFromBeingRestored(t *testing.T) {
 	var names []string
 	for _, hash := range []string{"one", "two"} {
 		revision, err := newRevision("home", "hello", Chosen{ConfigSpecHash: addonv1beta1.ConfigSpecHash{SpecHash: hash}},
-			&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}, 1)
+			&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}})
 		require.NoError(t, err)
 		s.Lost(revision)
 		names = append(names, revision.Name)

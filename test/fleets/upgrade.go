@@ -282,7 +282,7 @@ func (u *upgrade) observe() {
 			}
 			return p
 		}
-		after := u.configurer.Rehearse(u.cma, at.addOn, u.states(), u.now, progress)
+		after := u.configurer.Rehearse(u.cma, at.addOn, u.states(), progress)
 		if u.senses.Configured != nil {
 			u.senses.Configured(at.addOn, after)
 		}
