@@ -121,7 +121,8 @@ func reachable(c candidate, edited bool, now time.Time) (time.Time, error) {
 	if old && own && a.noted.After(since) {
 		since = a.noted
 	}
-	early := !own && len(placements) > 0 && c.addon.GetCreationTimestamp().Add(backPeriod).Before(since) && written.Before(since.Add(backPeriod))
+	created := c.addon.GetCreationTimestamp()
+	early := !own && len(placements) > 0 && created.Add(backPeriod).Before(since) && written.Before(since.Add(backPeriod))
 	if until := since.Add(latePeriod); early && !old && now.Before(until) {
 		return until, fmt.Errorf("cluster %s was unavailable, and no placement was decided a minute after that, or later",
 			c.cluster)
