@@ -1,6 +1,7 @@
 package addon
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -202,7 +203,8 @@ func judgeToken(c credential, f facts, reg registration) tokenState {
 	if uid == "" {
 		uid = claims.ServiceAccountUID
 	}
-	state.verdict = claims.Judge(reg.account.user, uid, now.Add(-apart), f.cluster, f.name)
+	raw := string(bytes.TrimSpace(c.token))
+	state.verdict = claims.Judge(reg.account.user, uid, now.Add(-apart), raw, f.cluster, f.name)
 	if v := &state.verdict; v.Fits && f.hubKnown && claims.IssuedAt.After(now.Add(earlySlack)) {
 		v.Fits, v.Why = false, "the token is not valid before "+claims.IssuedAt.Format(time.RFC3339)
 	}

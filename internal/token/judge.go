@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -26,8 +25,6 @@ type Claims struct {
 	IssuedAt, ExpiresAt time.Time
 	// ServiceAccountUID distinguishes the ServiceAccount from others that had or get its name.
 	ServiceAccountUID types.UID
-	// jwt is the token.
-	jwt string
 }
 
 // Parse decodes the claims of a token without verifying it: the hub does that. The error names the part that is missing
@@ -65,7 +62,7 @@ func Parse(jwt []byte) (Claims, error) {
 	}
 	return Claims{
 		Subject: claims.Subject, IssuedAt: issued, ExpiresAt: expires,
-		ServiceAccountUID: claims.Kubernetes.ServiceAccount.UID, jwt: string(jwt),
+		ServiceAccountUID: claims.Kubernetes.ServiceAccount.UID,
 	}, nil
 }
 
@@ -92,12 +89,12 @@ type Verdict struct {
 // Due reports whether a token that fits is to be replaced.
 func (v Verdict) Due(now time.Time) bool { return !now.Before(v.RotateAt) }
 
-// Judge returns the verdict on a stored token, which must be for a user and for the ServiceAccount with the UID that
-// the hub published. seed names the owner, such as cluster and add-on; together with the token it determines the
+// Judge returns the verdict on a stored token with these claims, which must be for a user and for the ServiceAccount
+// with the UID that the hub published. seed is the token and its owner, such as cluster and add-on; it determines the
 // instant of rotation.
 func (c Claims) Judge(user string, uid types.UID, now time.Time, seed ...string) Verdict {
 	v := Verdict{IssuedAt: c.IssuedAt, ExpiresAt: c.ExpiresAt}
-	v.RotateAt = csr.RotateAt(c.IssuedAt, c.ExpiresAt, slices.Concat([]string{c.jwt}, seed)...)
+	v.RotateAt = csr.RotateAt(c.IssuedAt, c.ExpiresAt, seed...)
 	switch {
 	case c.Subject != user:
 		v.Why = fmt.Sprintf("the token is for user %q, wanted is %q", c.Subject, user)

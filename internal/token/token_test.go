@@ -1,6 +1,7 @@
 package token_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
 	"strings"
@@ -167,7 +168,7 @@ func judge(raw []byte, uid types.UID, now time.Time, seed ...string) token.Verdi
 	if err != nil {
 		return token.Verdict{Why: err.Error()}
 	}
-	return said.Judge(user, uid, now, seed...)
+	return said.Judge(user, uid, now, append([]string{string(bytes.TrimSpace(raw))}, seed...)...)
 }
 
 func FuzzJudge(f *testing.F) {
