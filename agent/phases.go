@@ -192,8 +192,8 @@ func (a *agent) storedCredential(ctx context.Context) (*corev1.Secret, error) {
 	return &secret, nil
 }
 
-// await waits until an input of the choice changes, but no longer than the pause unless that is zero. Where a
-// hub is chosen it keeps the works of the stored credential meanwhile, by their offline copies.
+// await waits until an input of the choice changes, but no longer than the pause unless that is zero. Where a hub
+// is chosen it keeps the works of the stored credential meanwhile, by their offline copies.
 func (a *agent) await(ctx context.Context, v view, why string, pause time.Duration) error {
 	if a.state.Set("waiting: " + why) {
 		ctrl.LoggerFrom(ctx).Info("waiting", "reason", why)

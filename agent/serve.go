@@ -114,13 +114,14 @@ func (s *serving) reconcilers() []kit.Setup {
 // when the hub rejects the credential, and where there are several hubs when this one denies the cluster or stops
 // responding.
 func (a *agent) serve(ctx context.Context, v view, credential join.Credential) error {
+	target := v.target
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	s := &serving{agent: a, target: v.target, credential: credential, ends: ends{end: end}}
+	s := &serving{agent: a, target: target, credential: credential, ends: ends{end: end}}
 	if a.config.Gates.MultipleHubs {
-		s.watchdog = a.newWatchdog(v.target, end)
+		s.watchdog = a.newWatchdog(target, end)
 	}
-	moved := func(now []bootstrap.Candidate) string { return bootstrap.Moved(v.target.Server, now) }
+	moved := func(now []bootstrap.Candidate) string { return bootstrap.Moved(target.Server, now) }
 	s.watcher = a.newWatcher(v, moved, end)
 	return s.run(ctx, func() error { return a.setupPhase(s.mgr, s.watcher) })
 }
