@@ -81,15 +81,16 @@ func (e Election) hold(ctx context.Context, leases []string, lead func(ctx conte
 	if len(leases) == 0 {
 		return lead(ctx)
 	}
-	if err := e.vacant(ctx, leases[0]); err != nil {
-		return nil //nolint:nilerr // ctx is over
+	if !e.vacant(ctx, leases[0]) {
+		return nil
 	}
 	return e.acquire(ctx, leases[0], func(ctx context.Context) error { return e.hold(ctx, leases[1:], lead) })
 }
 
-// vacant waits until a Lease can be acquired. It reads the Lease more often than the election would, so that one that
-// was released is acquired soon. It releases a Lease that expired in the place of its holder.
-func (e Election) vacant(ctx context.Context, name string) error {
+// vacant waits until a Lease can be acquired, and reports whether it can: ctx may end before. It reads the Lease more
+// often than the election would, so that one that was released is acquired soon. It releases a Lease that expired in the
+// place of its holder.
+func (e Election) vacant(ctx context.Context, name string) bool {
 	var seen coordinationv1.LeaseSpec
 	var since time.Time
 	for {
@@ -101,11 +102,11 @@ func (e Election) vacant(ctx context.Context, name string) error {
 		holder := ptr.Deref(seen.HolderIdentity, "")
 		switch {
 		case apierrors.IsNotFound(err), err == nil && (holder == "" || holder == e.Identity):
-			return nil
+			return true
 		case err == nil && since.Add(time.Duration(ptr.Deref(seen.LeaseDurationSeconds, 0))*time.Second).Before(now):
 			found.Spec.HolderIdentity = ptr.To("")
 			if _, err = e.Client.Leases(e.Namespace).Update(ctx, found, metav1.UpdateOptions{}); err == nil {
-				return nil
+				return true
 			}
 		}
 		text := fmt.Sprintf("waiting to lead: Lease %s/%s is held by %s", e.Namespace, name, holder)
@@ -117,7 +118,7 @@ func (e Election) vacant(ctx context.Context, name string) error {
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return ctx.Err()
+			return false
 		case <-timer.C():
 		}
 	}
@@ -148,10 +149,10 @@ func (e Election) acquire(ctx context.Context, name string, lead func(ctx contex
 	case <-ctx.Done():
 	case <-ended:
 	case leading := <-leads:
-		acting, cancel := context.WithCancel(leading)
+		acting, cancel := context.WithCancel(ctx)
 		defer cancel()
-		defer context.AfterFunc(ctx, cancel)()
-		err = lead(acting) //nolint:contextcheck // acting ends with ctx as well as with the lead
+		defer context.AfterFunc(leading, cancel)()
+		err = lead(acting)
 	}
 	stop()
 	<-ended
