@@ -330,12 +330,13 @@ func (s *search) filter(input []any, node *parser.FilterNode) ([]any, error) {
 // passes reports whether the comparison of a filter holds for one element.
 func (s *search) passes(item any, node *parser.FilterNode) (bool, error) {
 	lefts, err := s.walk([]any{item}, node.Left)
+	// In client-go an index that is out of bounds exists.
+	exists := err != nil || len(lefts) > 0
 	switch {
 	case errors.Is(err, errVisits):
 		return false, err
 	case node.Operator == "exists":
-		// In client-go an index that is out of bounds exists.
-		return err != nil || len(lefts) > 0, nil //nolint:nilerr // see above
+		return exists, nil
 	case err != nil || len(lefts) == 0:
 		return false, err
 	}

@@ -129,12 +129,13 @@ func encode(aead cipher.AEAD, head header, work *workv1.ManifestWork) ([]byte, e
 	for i := range work.Spec.Workload.Manifests {
 		plain = appendPart(plain, work.Spec.Workload.Manifests[i].Raw)
 	}
-	size := fixedSize + len(headJSON) + len(plain) + aead.Overhead()
-	if size > maxFile || len(headJSON) > maxHeader {
+	headSize := len(headJSON)
+	size := fixedSize + headSize + len(plain) + aead.Overhead()
+	if size > maxFile || headSize > maxHeader {
 		return nil, fmt.Errorf("it has %d bytes, more than a copy may have", size)
 	}
 	file := append([]byte(magic), formatVersion)
-	file = binary.BigEndian.AppendUint32(file, uint32(len(headJSON))) //nolint:gosec // checked above
+	file = binary.BigEndian.AppendUint32(file, uint32(headSize))
 	file = append(file, headJSON...)
 	return append(file, aead.Seal(nil, nil, plain, bytes.Clone(file))...), nil
 }
@@ -150,7 +151,8 @@ func cutPart(from []byte) (part, rest []byte, err error) {
 	if n <= 0 || size > uint64(len(from[n:])) {
 		return nil, nil, errors.New("it is cut off")
 	}
-	return from[n : n+int(size)], from[n+int(size):], nil //nolint:gosec // checked above
+	rest = from[n:]
+	return rest[:size], rest[size:], nil
 }
 
 // readHeader reads the header at the beginning of a file, and returns the length of all up to its end. It authenticates

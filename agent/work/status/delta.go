@@ -31,19 +31,31 @@ func Patch(work *workv1.ManifestWork, after *workv1.ManifestWorkStatus) ([]byte,
 		return nil, nil // no patch is an answer here
 	}
 	whole, err := json.Marshal(after)
-	if err != nil || len(whole) < minWhole {
-		return nil, err //nolint:wrapcheck // our own types are encoded
+	if err != nil {
+		return nil, fmt.Errorf("encoding the status of a work: %w", err)
+	}
+	if len(whole) < minWhole {
+		return nil, nil // likewise
 	}
 	guard := []operation{
 		{"replace", "/metadata/uid", work.UID}, {"replace", "/metadata/resourceVersion", work.ResourceVersion},
 	}
 	if part := difference(&work.Status, after); part != nil {
-		patch, err := json.Marshal(append(guard, part...))
+		patch, err := encode(append(guard, part...))
 		if err != nil || len(patch)*minGain <= len(whole) {
-			return patch, err //nolint:wrapcheck // likewise
+			return patch, err
 		}
 	}
-	return json.Marshal(append(guard, operation{"add", "/status", json.RawMessage(whole)}))
+	return encode(append(guard, operation{"add", "/status", json.RawMessage(whole)}))
+}
+
+// encode returns a JSON patch.
+func encode(patch []operation) ([]byte, error) {
+	encoded, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a patch of the status of a work: %w", err)
+	}
+	return encoded, nil
 }
 
 // difference returns the operations that turn a status into another one of the same manifests; nil where a quarter of
