@@ -190,8 +190,11 @@ func (i Issuer) observe(ctx context.Context, t Task, live bool) (standing, *core
 	}
 	s.pending = readPending(secret)
 	if s.pending != nil {
-		if s.request, err = i.requestOf(ctx, s.want, *s.pending, live); err != nil {
-			return s, nil, err
+		// A key that cannot be read has no request, and is replaced.
+		if name, unreadable := requestName(s.want, s.pending.key); unreadable == nil {
+			if s.request, err = i.requestNamed(ctx, name, live); err != nil {
+				return s, nil, err
+			}
 		}
 	}
 	if live {
@@ -233,14 +236,10 @@ func (i Issuer) pendingSecret(ctx context.Context, name string, live bool) (*cor
 	return secret.DeepCopy(), nil
 }
 
-// requestOf returns the request object of a pending key; nil when it does not exist.
-func (i Issuer) requestOf(
-	ctx context.Context, want csr.Request, p pendingKey, live bool,
+// requestNamed returns the request object of a name; nil when it does not exist.
+func (i Issuer) requestNamed(
+	ctx context.Context, name string, live bool,
 ) (*certificatesv1.CertificateSigningRequest, error) {
-	name, err := requestName(want, p.key)
-	if err != nil {
-		return nil, nil //nolint:nilerr // an unreadable key has no request, and is replaced
-	}
 	reader := i.HubSeen
 	if live || reader == nil {
 		reader = i.HubLive

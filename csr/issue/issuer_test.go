@@ -352,10 +352,11 @@ func TestADeniedRequestIsNotAnsweredByABusyLoop(t *testing.T) {
 
 func TestAWatchThatHangsCostsNoCertificate(t *testing.T) {
 	w := newWorld(t)
-	w.pass() //nolint:errcheck // the first request
+	_, err := w.pass()
+	require.NoError(t, err)
 	w.approve()
 	w.refresh()
-	_, err := w.pass()
+	_, err = w.pass()
 	require.NoError(t, err)
 	first := w.stored()
 
@@ -387,10 +388,11 @@ func TestAWatchThatHangsCostsNoCertificate(t *testing.T) {
 
 func TestWhatFailsWhileTheCertificateRunsOutIsTriedAgainSoon(t *testing.T) {
 	w := newWorld(t)
-	w.pass() //nolint:errcheck // the first request
+	_, err := w.pass()
+	require.NoError(t, err)
 	w.approve()
 	w.refresh()
-	_, err := w.pass()
+	_, err = w.pass()
 	require.NoError(t, err)
 	w.refresh()
 	for _, tc := range []struct{ at, pause time.Duration }{
