@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -25,7 +26,11 @@ func (p pager) List(_ context.Context, into client.ObjectList, options ...client
 	case error:
 		return answer
 	case metav1.PartialObjectMetadataList:
-		answer.DeepCopyInto(into.(*metav1.PartialObjectMetadataList)) //nolint:errcheck // all that is asked for
+		list, is := into.(*metav1.PartialObjectMetadataList)
+		if !is {
+			return fmt.Errorf("nobody is to list %T", into)
+		}
+		answer.DeepCopyInto(list)
 	}
 	return nil
 }

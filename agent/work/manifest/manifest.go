@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // Manifest is one entry of spec.workload.manifests, decoded and mapped, without its bytes.
@@ -68,7 +70,7 @@ func (m *Manifest) Entry(uid string) workv1.AppliedManifestResourceMeta {
 
 // Meta is the manifest in the status of the work.
 func (m *Manifest) Meta() workv1.ManifestResourceMeta {
-	ordinal := int32(m.Ordinal) //nolint:gosec // a list index
+	ordinal := reconcile.Int32(m.Ordinal)
 	if !m.Decoded() {
 		return workv1.ManifestResourceMeta{Ordinal: ordinal}
 	}
