@@ -25,9 +25,14 @@ func Pack(in any) (any, error) {
 	if _, already := packed(u); already {
 		return u, nil
 	}
+	return pack(u), nil
+}
+
+// pack returns a config with its content as JSON. What cannot be encoded stays as it is, and hashing it fails.
+func pack(u *unstructured.Unstructured) *unstructured.Unstructured {
 	raw, err := Content(u)
 	if err != nil {
-		return u, nil //nolint:nilerr // what cannot be encoded stays as it is, and hashing it fails
+		return u
 	}
 	object := map[string]any{fieldPacked: string(raw)}
 	for _, key := range about() {
@@ -35,7 +40,7 @@ func Pack(in any) (any, error) {
 			object[key] = value
 		}
 	}
-	return &unstructured.Unstructured{Object: object}, nil
+	return &unstructured.Unstructured{Object: object}
 }
 
 // PackJSON reads a config from its JSON as Pack leaves it. Its content is not decoded.

@@ -67,7 +67,7 @@ type reader struct {
 // Get implements client.Reader.
 func (r reader) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 	if err := r.Cache.Get(ctx, key, into, opts...); err != nil {
-		return err //nolint:wrapcheck // callers ask what error it is
+		return err // callers ask what error it is
 	}
 	return r.check(into)
 }
@@ -75,7 +75,7 @@ func (r reader) Get(ctx context.Context, key client.ObjectKey, into client.Objec
 // List implements client.Reader.
 func (r reader) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	if err := r.Cache.List(ctx, into, opts...); err != nil || !r.objects.seen.Load() {
-		return err //nolint:wrapcheck // likewise
+		return err // likewise
 	}
 	var how listOption
 	for _, option := range opts {
@@ -107,7 +107,7 @@ func (r reader) sift(into client.ObjectList, how listOption) error {
 		return nil
 	})
 	if err != nil || len(known) == total {
-		return err //nolint:wrapcheck // it is our Error
+		return err // it is our Error
 	}
 	if err := meta.SetList(into, known); err != nil {
 		return fmt.Errorf("leaving objects out of a list: %w", err)

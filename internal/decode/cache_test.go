@@ -62,15 +62,15 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.WriteHeader(http.StatusOK)
-	flusher := w.(http.Flusher) //nolint:errcheck // that of net/http is one
-	flusher.Flush()
+	out := http.NewResponseController(w)
+	_ = out.Flush()
 	for {
 		select {
 		case <-r.Context().Done():
 			return
 		case event := <-s.events:
 			_, _ = io.WriteString(w, event)
-			flusher.Flush()
+			_ = out.Flush()
 		}
 	}
 }

@@ -141,7 +141,7 @@ func (k kind) decode(raw json.RawMessage) (object runtime.Object, err error) {
 		}
 	}()
 	object, _, err = k.decoder.Decode(raw, &k.gvk, nil)
-	return object, err //nolint:wrapcheck // it is the cause, as a client would report it
+	return object, err // it is the cause, as a client would report it
 }
 
 // list takes a list apart and returns it with what can be decoded of each item.

@@ -58,7 +58,7 @@ func (s *source) wrap(below toolscache.ListerWatcher) toolscache.ListerWatcher {
 				list, err = to.ListWithContext(apart(ctx, s), o)
 			}
 			s.note(ctx, err)
-			return list, err //nolint:wrapcheck // the informer looks at the error of the API server
+			return list, err // the informer looks at the error of the API server
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
 			s.ends.Do(func() { context.AfterFunc(ctx, func() { s.objects.drop(s) }) })
@@ -71,7 +71,7 @@ func (s *source) wrap(below toolscache.ListerWatcher) toolscache.ListerWatcher {
 			}
 			events, err := to.WatchWithContext(within, o)
 			s.note(ctx, err)
-			return events, err //nolint:wrapcheck // likewise
+			return events, err // likewise
 		},
 	}
 }

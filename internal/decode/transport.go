@@ -26,11 +26,12 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := t.next.RoundTrip(request)
 	s, wanted := request.Context().Value(contextKey{}).(*source)
 	if err != nil || !wanted || response.StatusCode != http.StatusOK || !isJSON(response.Header) {
-		return response, err //nolint:wrapcheck // a transport passes errors on
+		return response, err // a transport passes errors on
 	}
 	query := request.URL.Query()
 	if watch := query.Get("watch"); watch == "true" || watch == "1" {
-		response.Body = &events{source: s, ctx: request.Context(), body: response.Body, in: json.NewDecoder(response.Body)}
+		learn := func(v verdict) { s.learn(request.Context(), v) }
+		response.Body = &events{source: s, learn: learn, body: response.Body, in: json.NewDecoder(response.Body)}
 	} else if response.Body, err = s.takeApart(request.Context(), response.Body, query.Get("continue") == ""); err != nil {
 		return nil, err
 	}
@@ -75,10 +76,11 @@ func (s *source) takeApart(ctx context.Context, body io.ReadCloser, first bool) 
 // events is the body of a watch that is taken apart event by event.
 type events struct {
 	source *source
-	ctx    context.Context //nolint:containedctx // it is that of the request that the body answers
-	body   io.ReadCloser
-	in     *json.Decoder
-	rest   []byte
+	// learn notes what came of decoding an object, within the request that the body answers.
+	learn func(verdict)
+	body  io.ReadCloser
+	in    *json.Decoder
+	rest  []byte
 }
 
 // Read implements io.Reader.
@@ -86,14 +88,14 @@ func (e *events) Read(into []byte) (int, error) {
 	for len(e.rest) == 0 {
 		var raw json.RawMessage
 		if err := e.in.Decode(&raw); err != nil {
-			return 0, err //nolint:wrapcheck // io.EOF is an answer
+			return 0, err // io.EOF is an answer
 		}
 		next, about, v, ours := e.source.kind.event(raw)
 		switch {
 		case ours && about.Type == "DELETED":
 			e.source.forget(v.about.Key)
 		case ours:
-			e.source.learn(e.ctx, v)
+			e.learn(v)
 		}
 		if next != nil {
 			next = append(next, '\n')
@@ -106,4 +108,4 @@ func (e *events) Read(into []byte) (int, error) {
 }
 
 // Close implements io.Closer.
-func (e *events) Close() error { return e.body.Close() } //nolint:wrapcheck // a body passes errors on
+func (e *events) Close() error { return e.body.Close() } // a body passes errors on

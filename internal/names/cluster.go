@@ -101,9 +101,13 @@ func reservedFor(name string) string {
 // RolePrefixHub starts the names of the roles of the hub manager itself.
 const RolePrefixHub = "open-cluster-management:spokelet-hub"
 
-// rolesOfTheHub are, besides those that a prefix tells, the roles of an installation that no add-on is ever bound to.
-var rolesOfTheHub = []string{ //nolint:gochecknoglobals // a list of names that nothing changes
-	"open-cluster-management:bootstrap", "open-cluster-management:cluster-manager-work-executor-admin:webhook",
+// isRoleOfTheHub reports whether a role is one of an installation that no add-on is ever bound to.
+func isRoleOfTheHub(role string) bool {
+	switch role {
+	case "open-cluster-management:bootstrap", "open-cluster-management:cluster-manager-work-executor-admin:webhook":
+		return true
+	}
+	return strings.HasPrefix(role, RolePrefixHub) || strings.HasPrefix(role, RolePrefixCluster)
 }
 
 // CheckPermission returns why no role of this name can be bound for an add-on in this namespace, no matter who
@@ -117,9 +121,7 @@ func CheckPermission(namespace, role, home string) error {
 		return fmt.Errorf("namespace %s belongs to the hub manager, and no role is bound there for an add-on: move what the "+
 			"agent needs to a namespace of the add-on", namespace)
 	}
-	own := strings.HasPrefix(role, RolePrefixHub) || strings.HasPrefix(role, RolePrefixCluster) ||
-		slices.Contains(rolesOfTheHub, role)
-	if own {
+	if isRoleOfTheHub(role) {
 		return fmt.Errorf("role %s belongs to the hub manager and is never bound for an add-on: create a role with the "+
 			"rights that the agent needs, and grant it to ServiceAccount %s/%s", role, NamespaceHub, ServiceAccountAddons)
 	}

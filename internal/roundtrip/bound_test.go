@@ -128,7 +128,10 @@ func TestACallerThatEndsItsRequestIsToldItsOwnReason(t *testing.T) {
 		defer cancel()
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://server/", nil)
 		require.NoError(t, err)
-		_, err = Bound(time.Minute)(slow{headers: forever}).RoundTrip(request) //nolint:bodyclose // there is none
+		response, err := Bound(time.Minute)(slow{headers: forever}).RoundTrip(request)
+		if err == nil {
+			_ = response.Body.Close()
+		}
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NotErrorIs(t, err, errSilent)
 	})

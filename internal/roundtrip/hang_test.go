@@ -1,7 +1,6 @@
 package roundtrip
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"testing"
@@ -14,7 +13,8 @@ import (
 
 // hangs is a watch that shows an event after some time, and then hangs for ever.
 type hangs struct {
-	ctx   context.Context //nolint:containedctx // it is that of one request
+	// wait waits while the request goes on.
+	wait  func(time.Duration) error
 	after time.Duration
 	shown bool
 }
@@ -24,7 +24,7 @@ func (h *hangs) Read(into []byte) (int, error) {
 	if !h.shown {
 		d, h.shown = h.after, true
 	}
-	if err := wait(h.ctx, d); err != nil {
+	if err := h.wait(d); err != nil {
 		return 0, err
 	}
 	return copy(into, "x"), nil
@@ -45,7 +45,8 @@ func TestAWatchThatHangsIsGivenUp90SecondsAfterTheTimeItAskedFor(t *testing.T) {
 				require.NoError(t, err)
 				began := time.Now()
 				response, err := Bound(Silence)(Func(func(r *http.Request) (*http.Response, error) {
-					return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(&hangs{ctx: r.Context(), after: shown})}, nil
+					within := func(d time.Duration) error { return wait(r.Context(), d) }
+					return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(&hangs{wait: within, after: shown})}, nil
 				})).RoundTrip(request)
 				require.NoError(t, err)
 				defer func() { _ = response.Body.Close() }()

@@ -54,10 +54,10 @@ func saying(text string, count int) []corev1.ConfigMap {
 
 // Shows: work/restored-cache
 func TestACacheOfManyObjectsNoticesAStoreThatWasRestored(t *testing.T) {
+	// One of them sleeps by a clock that is not that of synctest.
 	handlers := utilruntime.ErrorHandlers
-	//nolint:reassign // one of them sleeps by a clock that is not that of synctest
 	utilruntime.ErrorHandlers = nil
-	defer func() { utilruntime.ErrorHandlers = handlers }() //nolint:reassign // as before
+	defer func() { utilruntime.ErrorHandlers = handlers }()
 	for name, objects := range map[string]int{"one page (control)": 500, "more than a page": 501} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

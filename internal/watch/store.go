@@ -162,10 +162,13 @@ func (s *Set[K]) Run(ctx context.Context) {
 			if stops[key] != nil {
 				continue
 			}
-			within, stop := context.WithCancel(ctx) //nolint:gosec // called above or at the end
+			within, stop := context.WithCancel(ctx)
 			stops[key] = stop
 			run := s.Start(key)
-			watches.Go(func() { run(within) })
+			watches.Go(func() {
+				defer stop()
+				run(within)
+			})
 		}
 		select {
 		case <-ctx.Done():
