@@ -138,7 +138,7 @@ func (c Client) SameAddOn(
 ) (*addonv1beta1.ManagedClusterAddOn, error) {
 	live, err := c.GetAddOnFrom(ctx, reader, client.ObjectKeyFromObject(addOn))
 	if reconcile.ObjectGone(err) || (err == nil && live.UID != addOn.UID) {
-		return nil, nil //nolint:nilnil // absent is an answer
+		return nil, nil // absent is an answer
 	}
 	return live, err
 }

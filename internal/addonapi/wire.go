@@ -32,7 +32,7 @@ func (c Client) peek(ctx context.Context, key types.NamespacedName, into client.
 	err := c.Client.Get(ctx, key, into, client.UnsafeDisableDeepCopy)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, nil //nolint:nilnil // absent is an answer
+		return nil, nil // absent is an answer
 	case err != nil:
 		return nil, fmt.Errorf("reading %T %s: %w", into, key, err)
 	}

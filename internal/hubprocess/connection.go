@@ -117,7 +117,7 @@ type steadyMapper struct {
 // RESTMapping implements meta.RESTMapper.
 func (m *steadyMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	if len(versions) != 1 || !m.scheme.Recognizes(kind.WithVersion(versions[0])) {
-		return m.RESTMapper.RESTMapping(kind, versions...) //nolint:wrapcheck // it is the answer of the library
+		return m.RESTMapper.RESTMapping(kind, versions...) // it is the answer of the library
 	}
 	known, found := m.known.Load(kind.WithVersion(versions[0]))
 	if mapping, isMapping := known.(*meta.RESTMapping); found && isMapping {
@@ -125,7 +125,7 @@ func (m *steadyMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*
 	}
 	mapping, err := m.RESTMapper.RESTMapping(kind, versions...)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // callers ask whether there is no match
+		return nil, err // callers ask whether there is no match
 	}
 	m.known.Store(kind.WithVersion(versions[0]), mapping)
 	return mapping, nil

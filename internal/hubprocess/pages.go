@@ -68,7 +68,7 @@ type pages struct {
 // for the version of the state stays as it is.
 func (p *pages) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if watch.IsForVersion(options) {
-		return p.from.ListWithContext(ctx, options) //nolint:wrapcheck // see below
+		return p.from.ListWithContext(ctx, options) // see below
 	}
 	options.ResourceVersion, options.ResourceVersionMatch = "", ""
 	options.Limit, options.Continue = p.size, ""
@@ -76,7 +76,7 @@ func (p *pages) list(ctx context.Context, options metav1.ListOptions) (runtime.O
 	for {
 		page, err := p.from.ListWithContext(ctx, options)
 		if err != nil {
-			return nil, err //nolint:wrapcheck // the reflector looks for the kind of the error
+			return nil, err // the reflector looks for the kind of the error
 		}
 		if all, err = p.take(all, page); err != nil {
 			return nil, err
@@ -112,5 +112,5 @@ func (p *pages) take(all []runtime.Object, page runtime.Object) ([]runtime.Objec
 		all = append(all, o)
 		return nil
 	})
-	return all, err //nolint:wrapcheck // it is our own
+	return all, err // it is our own
 }

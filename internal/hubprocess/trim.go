@@ -45,8 +45,8 @@ func (t *Trims) AddOn(in any) (any, error) {
 		status.Registrations = intern.Clip(status.Registrations)
 		for i := range status.Registrations {
 			r := &status.Registrations[i]
-			t.Shared.Strings(&r.SignerName) //nolint:staticcheck // it is what the version on the wire has
-			subject := &r.Subject           //nolint:staticcheck // likewise
+			t.Shared.Strings(&r.SignerName)
+			subject := &r.Subject
 			subject.Groups = intern.Clip(subject.Groups)
 			t.Shared.Strings(&subject.User)
 			t.strings(subject.Groups)

@@ -99,7 +99,7 @@ func (h *handler) source(client dynamic.Interface, objects dynamic.ResourceInter
 func (h *handler) acquire(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
-		return ctx.Err() //nolint:wrapcheck // the caller compares it
+		return ctx.Err() // the caller compares it
 	case h.watcher.slots <- struct{}{}:
 		return nil
 	}

@@ -10,8 +10,6 @@ import (
 var version string
 
 // resolved is the version, which is decoded from the program once.
-//
-//nolint:gochecknoglobals // it never changes
 var resolved = sync.OnceValue(resolve)
 
 // String returns the version that the build was stamped with, the version of the module when it was built from a

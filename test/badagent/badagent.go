@@ -103,10 +103,10 @@ func Misdeeds() []Misdeed {
 func leaseFromTheFuture(ctx context.Context, a Agent, n int) error {
 	o := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: a.Cluster, Name: lease.ClusterLease}}
 	if err := a.Reader.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
-		return err //nolint:wrapcheck // the caller looks at the answer
+		return err // the caller looks at the answer
 	}
 	o.Spec.RenewTime = &metav1.MicroTime{Time: time.Now().Add(time.Duration(n+1) * time.Hour)}
-	return a.Update(ctx, o) //nolint:wrapcheck // likewise
+	return a.Update(ctx, o) // likewise
 }
 
 func requestCertificate(ctx context.Context, a Agent, _ int) error {
@@ -118,7 +118,7 @@ func requestCertificate(ctx context.Context, a Agent, _ int) error {
 	if err != nil {
 		return fmt.Errorf("building a request: %w", err)
 	}
-	return a.Create(ctx, request) //nolint:wrapcheck // the caller looks at the answer
+	return a.Create(ctx, request) // the caller looks at the answer
 }
 
 // claimsOf writes a number of claims whose values change.
@@ -175,5 +175,5 @@ func patch[T client.Object](ctx context.Context, a Agent, o T, change func(T)) e
 		return fmt.Errorf("%T is not an object", o)
 	}
 	change(o)
-	return a.Status().Patch(ctx, o, client.MergeFrom(before)) //nolint:wrapcheck // the caller looks at the answer
+	return a.Status().Patch(ctx, o, client.MergeFrom(before)) // the caller looks at the answer
 }

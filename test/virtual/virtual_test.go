@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
-	//nolint:reassign // the log alone, without the pause between two errors
+	// The log alone, without the pause between two errors.
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1]
 	os.Exit(m.Run())
 }

@@ -151,11 +151,10 @@ func wayPlacement(name string) *clusterv1beta1.Placement {
 // ones.
 func wayManagement(further ...string) *addonv1alpha1.ClusterManagementAddOn {
 	o, _ := addOnObjects(wayAddOn, "")[2].(*addonv1alpha1.ClusterManagementAddOn)
-	//nolint:staticcheck // v1alpha1 has it
 	o.Spec.SupportedConfigs = append(o.Spec.SupportedConfigs, addonv1alpha1.ConfigMeta{
 		ConfigGroupResource: configKind(), DefaultConfig: &addonv1alpha1.ConfigReferent{Namespace: space, Name: wayAddOn},
 	}, addonv1alpha1.ConfigMeta{ConfigGroupResource: addonv1alpha1.ConfigGroupResource{Resource: "configmaps"}})
-	o.Spec.AddOnConfiguration.CRName = "way" //nolint:staticcheck // v1beta1 has it not
+	o.Spec.AddOnConfiguration.CRName = "way" // v1beta1 has it not
 	strategies := &o.Spec.InstallStrategy.Placements
 	(*strategies)[0].RolloutStrategy = clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.All}
 	for _, name := range further {
@@ -182,7 +181,7 @@ func configOf(name string) addonv1alpha1.AddOnConfig {
 // wayOwn is the add-on on a cluster of which a person sets the configuration.
 func wayOwn(configs ...string) *addonv1alpha1.ManagedClusterAddOn {
 	o := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: wayAddOn}}
-	o.Spec.InstallNamespace = wayAddOn //nolint:staticcheck // in v1beta1, it is an annotation
+	o.Spec.InstallNamespace = wayAddOn // in v1beta1, it is an annotation
 	for _, name := range configs {
 		o.Spec.Configs = append(o.Spec.Configs, configOf(name))
 	}
@@ -212,14 +211,14 @@ func detours(final client.Object) []client.Object {
 		return []client.Object{one, none, nil}
 	case *addonv1alpha1.ClusterManagementAddOn:
 		without, manual, none := wayManagement(edge), wayManagement(), wayManagement(edge)
-		without.Spec.SupportedConfigs = without.Spec.SupportedConfigs[:1] //nolint:staticcheck // v1alpha1 has it
-		without.Spec.AddOnConfiguration.CRDName = "old"                   //nolint:staticcheck // v1beta1 has it not
-		none.Spec.SupportedConfigs[1].DefaultConfig = nil                 //nolint:staticcheck // v1alpha1 has it
+		without.Spec.SupportedConfigs = without.Spec.SupportedConfigs[:1]
+		without.Spec.AddOnConfiguration.CRDName = "old" // v1beta1 has it not
+		none.Spec.SupportedConfigs[1].DefaultConfig = nil
 		manual.Spec.InstallStrategy = addonv1alpha1.InstallStrategy{Type: addonv1alpha1.AddonInstallStrategyManual}
 		return []client.Object{wayManagement(), without, manual, none, nil}
 	case *addonv1alpha1.ManagedClusterAddOn:
 		elsewhere, nowhere := wayOwn(ownConfig), wayOwn(edge)
-		elsewhere.Spec.InstallNamespace, nowhere.Spec.InstallNamespace = "elsewhere", "" //nolint:staticcheck // as in wayOwn
+		elsewhere.Spec.InstallNamespace, nowhere.Spec.InstallNamespace = "elsewhere", ""
 		return []client.Object{wayOwn(), nowhere, wayOwn("missing"), elsewhere}
 	}
 	return nil

@@ -126,7 +126,7 @@ func (b *bench) measure(ctx context.Context, cluster string, misdeed badagent.Mi
 	}
 	agent := badagent.Agent{Client: own, Reader: b.admin, Cluster: cluster}
 	if err := fleet.Wait(ctx, "the rights of "+cluster, nil, agent.Ready); err != nil {
-		return row, err //nolint:wrapcheck // it says what was awaited
+		return row, err // it says what was awaited
 	}
 	if row.Alone, err = b.repairs(ctx); err != nil {
 		return row, err
@@ -239,10 +239,10 @@ func (b *bench) enable(ctx context.Context, cluster string) error {
 			ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: badagent.AddOn},
 		})
 		if client.IgnoreAlreadyExists(err) != nil {
-			return err //nolint:wrapcheck // it is told with what was awaited
+			return err // it is told with what was awaited
 		}
 		key := client.ObjectKey{Namespace: cluster, Name: badagent.Work}
-		return b.admin.Get(ctx, key, &workv1.ManifestWork{}) //nolint:wrapcheck // likewise
+		return b.admin.Get(ctx, key, &workv1.ManifestWork{}) // likewise
 	})
 }
 

@@ -20,9 +20,9 @@ func renderedBy(t *testing.T, work *workv1.ManifestWork) string {
 	return record.By
 }
 
-// Shows: hub/upgrade-writes-nothing
+// It stops the hub manager that the tests share, so it runs alone.
 //
-//nolint:paralleltest // it stops the hub manager that the tests share
+// Shows: hub/upgrade-writes-nothing
 func TestAnUpgradeOfTheHubManagerWritesNoWork(t *testing.T) {
 	f := install(t, "upgraded")
 	f.report(t, 1)

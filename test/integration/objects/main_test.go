@@ -87,7 +87,7 @@ func (c *counting) RoundTrip(request *http.Request) (*http.Response, error) {
 			c.watched.count(func(w *watched) { w.open[selector]-- })
 		})}
 	}
-	return response, err //nolint:wrapcheck // a transport passes errors on
+	return response, err // a transport passes errors on
 }
 
 func (w *watched) count(change func(*watched)) {
@@ -104,7 +104,7 @@ type body struct {
 
 func (b *body) Close() error {
 	b.closed()
-	return b.ReadCloser.Close() //nolint:wrapcheck // as above
+	return b.ReadCloser.Close() // as above
 }
 
 // permit lets the user of the Watcher list and watch objects of a resource: those with the names, or all.

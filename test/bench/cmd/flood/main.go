@@ -129,7 +129,7 @@ func many(ctx context.Context, count int, do func(ctx context.Context, n int) er
 	for n := range count {
 		group.Go(func() error { return do(ctx, n) })
 	}
-	return group.Wait() //nolint:wrapcheck // it is what do returned
+	return group.Wait() // it is what do returned
 }
 
 // askAll creates the largest requests, with the label of the victim.
@@ -313,7 +313,7 @@ func settle(ctx context.Context, p *sandbox.Process) error {
 		before = used
 		select {
 		case <-ctx.Done():
-			return ctx.Err() //nolint:wrapcheck // it was interrupted
+			return ctx.Err() // it was interrupted
 		case <-time.After(pause):
 		}
 	}

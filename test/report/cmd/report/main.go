@@ -69,7 +69,7 @@ func commit(ctx context.Context) (string, error) {
 func read(file string) (*report.Report, error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil //nolint:nilnil // none is an answer here
+		return nil, nil // none is an answer here
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the report before: %w", err)
