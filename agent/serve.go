@@ -260,21 +260,8 @@ func (s *serving) acceptedAgain() {
 // admit is a Runnable that polls until the hub has accepted the cluster, because the cluster may not watch anything
 // before. Then it detects the version of add-ons that the hub serves, and adds all reconcilers.
 func (s *serving) admit(ctx context.Context) error {
-	logger := ctrl.LoggerFrom(ctx)
-	wait := firstPoll
-	for {
-		err := s.poll(ctx)
-		if err == nil {
-			break
-		}
-		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the phase is over, and knows why
-		}
-		if s.setWaiting(err) {
-			logger.Info("not serving yet, looking again", "reason", err.Error())
-		}
-		s.sleep(ctx, pause.Spread(wait, pollSpread, s.credential.Identity.Cluster))
-		wait = pause.Growing{First: firstPoll, Last: s.longestPause()}.Next(wait)
+	if !s.accepted(ctx) {
+		return nil
 	}
 	if s.config.Duties.Registration {
 		s.versions.Wire = s.wire
@@ -288,6 +275,27 @@ func (s *serving) admit(ctx context.Context) error {
 	s.admitted.Store(true)
 	s.state.Set(health.Ready)
 	return nil
+}
+
+// accepted polls until the hub has accepted the cluster, and reports whether it did: the phase may be over before, and
+// knows why.
+func (s *serving) accepted(ctx context.Context) bool {
+	logger := ctrl.LoggerFrom(ctx)
+	wait := firstPoll
+	for {
+		err := s.poll(ctx)
+		if err == nil {
+			return true
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		if s.setWaiting(err) {
+			logger.Info("not serving yet, looking again", "reason", err.Error())
+		}
+		s.sleep(ctx, pause.Spread(wait, pollSpread, s.credential.Identity.Cluster))
+		wait = pause.Growing{First: firstPoll, Last: s.longestPause()}.Next(wait)
+	}
 }
 
 // setWaiting sets the state to why nothing can serve yet, and reports whether that has to be logged: an outage of the

@@ -166,7 +166,9 @@ func TestTheFailureDetectorKnowsASuspectRequest(t *testing.T) {
 			assert.Equal(t, tc.want, failures.take())
 			assert.False(t, failures.take(), "it is told once")
 
-			_, _ = transport.RoundTrip(request.WithContext(asProbe(t.Context()))) //nolint:bodyclose // there is no body
+			answer, err = transport.RoundTrip(request.WithContext(asProbe(t.Context())))
+			require.ErrorIs(t, err, tc.err)
+			require.NoError(t, answer.Body.Close())
 			assert.False(t, failures.take(), "a probe is no disturbance itself")
 		})
 	}

@@ -331,19 +331,20 @@ func TestACacheWithoutTheRecordTakesNoEarlierWork(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			a := returns(t, "present/1")
-			lacking := interceptor.NewClient(a.inventory.Client.(client.WithWatch), interceptor.Funcs{ //nolint:errcheck // a fake
+			whole, watches := a.inventory.Client.(client.WithWatch)
+			require.True(t, watches)
+			a.inventory.Client = interceptor.NewClient(whole, interceptor.Funcs{
 				Get: func(ctx context.Context, _ client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-					return fake.NewClientBuilder().WithScheme(a.inventory.Client.Scheme()).Build().Get(ctx, key, o, opts...)
+					return fake.NewClientBuilder().WithScheme(whole.Scheme()).Build().Get(ctx, key, o, opts...)
 				},
 			})
-			a.inventory.Client = lacking
 			result := a.pass(earlier, of("present", 1, "a", "b"))
 			assert.True(t, result.Requeue || result.RequeueAfter == behindPause, "%v", result)
 			assert.Empty(t, a.written)
 			assert.Empty(t, a.deleted)
 			var work workv1.ManifestWork
 			require.NoError(t, a.Hub.GetClient().Get(t.Context(), a.request("w").NamespacedName, &work), "it is not let go")
-			a.inventory.Client = a.inventory.Live.(client.Client) //nolint:errcheck // a fake
+			a.inventory.Client = whole
 			assert.Equal(t, "present/1", a.record())
 		})
 	}

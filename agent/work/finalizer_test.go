@@ -107,7 +107,10 @@ func TestAHubThatRefusesToLetAWorkGoLateIsTold(t *testing.T) {
 						return apierrors.NewInternalError(errors.New(`failed calling webhook "check.example.com": context deadline exceeded`))
 					},
 					SubResourceUpdate: func(_ context.Context, _ client.Client, _ string, o client.Object, _ ...client.SubResourceUpdateOption) error {
-						work := o.(*workv1.ManifestWork) //nolint:errcheck // all that has a status
+						work, is := o.(*workv1.ManifestWork)
+						if !is {
+							return fmt.Errorf("%T has no status", o)
+						}
 						if c := meta.FindStatusCondition(work.Status.Conditions, workv1.WorkDeleting); c != nil {
 							told = append(told, c.Message)
 						}

@@ -17,10 +17,10 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	err := hub.Main(ctx, os.Args[1:], os.Stdin, os.Stdout)
+	stop()
 	if err != nil && !errors.Is(err, pflag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "spokelet-hub:", err)
-		os.Exit(1) //nolint:gocritic // the signal handler goes with the process
+		os.Exit(1)
 	}
 }

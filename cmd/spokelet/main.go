@@ -17,13 +17,13 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	config, err := agent.ParseFlags(os.Args[0], os.Args[1:], os.Stdout)
 	if err == nil {
 		err = agent.Run(ctx, config)
 	}
+	stop()
 	if err != nil && !errors.Is(err, pflag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "spokelet:", err)
-		os.Exit(1) //nolint:gocritic // the signal handler goes with the process
+		os.Exit(1)
 	}
 }

@@ -32,7 +32,6 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	o := options{
 		AddonName: "hello", AddonNamespace: names.NamespaceAgentAddon, LeaseDuration: lease.DefaultDuration,
 	}
@@ -49,9 +48,10 @@ func main() {
 	if err == nil {
 		err = run(ctx, o)
 	}
+	stop()
 	if err != nil && !errors.Is(err, pflag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "hello:", err)
-		os.Exit(1) //nolint:gocritic // the signal handler goes with the process
+		os.Exit(1)
 	}
 }
 

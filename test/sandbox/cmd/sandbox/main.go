@@ -23,11 +23,11 @@ func main() {
 	once := flag.Bool("once", false, "end as soon as all are up")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, strings.Split(*clusters, ","), *dir, *once); err != nil {
+	err := run(ctx, strings.Split(*clusters, ","), *dir, *once)
+	stop()
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "sandbox: %v\n", err)
-		stop()
-		os.Exit(1) //nolint:gocritic // the deferred stop has just been called
+		os.Exit(1)
 	}
 }
 
