@@ -2,6 +2,7 @@ package placement
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -133,18 +134,21 @@ func (a ahead) Get(ctx context.Context, key client.ObjectKey, into client.Object
 		return err
 	}
 	a.change(placement, cluster)
-	if whole, is := into.(*clusterv1.ManagedCluster); is {
-		cluster.DeepCopyInto(whole)
-		return nil
+	switch into := into.(type) {
+	case *clusterv1.ManagedCluster:
+		cluster.DeepCopyInto(into)
+	case *metav1.PartialObjectMetadata:
+		into.ObjectMeta = metaOf(object)
+	default:
+		return fmt.Errorf("nobody is to ask for %T", into)
 	}
-	into.(*metav1.PartialObjectMetadata).ObjectMeta = metaOf(object) //nolint:errcheck // all that is asked for
 	return nil
 }
 
 // List lists metadata.
 func (a ahead) List(ctx context.Context, into client.ObjectList, _ ...client.ListOption) error {
-	list := into.(*metav1.PartialObjectMetadataList) //nolint:errcheck // all that is asked for
-	if list.Kind != "ManagedClusterList" {
+	list, is := into.(*metav1.PartialObjectMetadataList)
+	if !is || list.Kind != "ManagedClusterList" {
 		return a.Reader.List(ctx, into)
 	}
 	var all clusterv1.ManagedClusterList

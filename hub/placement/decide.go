@@ -141,7 +141,7 @@ func concludeFrozen(f facts, p plan, status *clusterv1beta1.PlacementStatus) {
 			selected[name] = true
 		}
 	}
-	status.NumberOfSelectedClusters = int32(len(selected)) //nolint:gosec // they are fewer than that
+	status.NumberOfSelectedClusters = reconcile.Int32(len(selected))
 	status.DecisionGroups = p.layout.Groups
 	if mark != nil {
 		now := fleet.Mark(mark.ObservedGeneration, pages)

@@ -92,7 +92,10 @@ type slowAPI struct {
 }
 
 func (s *slowAPI) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
-	list := into.(*metav1.PartialObjectMetadataList) //nolint:errcheck // all that is asked for
+	list, is := into.(*metav1.PartialObjectMetadataList)
+	if !is {
+		return fmt.Errorf("nobody is to list %T", into)
+	}
 	o := (&client.ListOptions{}).ApplyOptions(options)
 	time.Sleep(s.takes)
 	s.requests++

@@ -56,7 +56,7 @@ func conclude(f facts, p plan, ended bool, failed error) clusterv1beta1.Placemen
 		return status
 	}
 	set(satisfied(f.placement.Spec, p))
-	status.NumberOfSelectedClusters = int32(len(p.selection.names)) //nolint:gosec // they are fewer than that
+	status.NumberOfSelectedClusters = reconcile.Int32(len(p.selection.names))
 	status.DecisionGroups = p.layout.Groups
 	set(fleet.Mark(f.placement.Generation, p.layout.Wanted()))
 	return status

@@ -13,6 +13,7 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // sliceSize is the maximum number of clusters in one PlacementDecision.
@@ -105,9 +106,9 @@ func (p *planner) finish() Layout {
 // finishPart renders the slices of a part, which becomes the next decision group.
 func (p *planner) finishPart(l *Layout, group string, in *part) {
 	status := clusterv1beta1.DecisionGroupStatus{
-		DecisionGroupIndex: int32(len(l.Groups)), //nolint:gosec // there are fewer groups than an int32 can count
+		DecisionGroupIndex: reconcile.Int32(len(l.Groups)),
 		DecisionGroupName:  group,
-		ClustersCount:      int32(in.count), //nolint:gosec // a hub has fewer clusters than an int32 can count
+		ClustersCount:      reconcile.Int32(in.count),
 	}
 	slices.SortFunc(in.slices, func(a, b *Slice) int { return cmp.Compare(a.number, b.number) })
 	for _, slice := range in.slices {
@@ -244,7 +245,7 @@ func Narrow(
 	for i, group := range l.Groups {
 		l.Groups[i].ClustersCount = 0
 		for _, page := range group.Decisions {
-			l.Groups[i].ClustersCount += int32(count[page]) //nolint:gosec // a page has fewer than an int32 can count
+			l.Groups[i].ClustersCount += reconcile.Int32(count[page])
 		}
 	}
 	return l
