@@ -8,7 +8,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/selection"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -127,9 +127,9 @@ func foreignWorkOptions() (cache.Options, error) {
 
 // trimForeignWork keeps only the metadata of a ManifestWork that its deletion needs.
 func trimForeignWork(in any) (any, error) {
-	o, err := meta.Accessor(in)
-	if err != nil {
-		return in, nil //nolint:nilerr // a transformation must pass on what it does not know
+	o, isObject := in.(metav1.Object)
+	if !isObject {
+		return in, nil // a transformation must pass on what it does not know
 	}
 	hubprocess.DropNoise(o)
 	o.SetLabels(nil)

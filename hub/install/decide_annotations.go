@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -106,9 +105,9 @@ func copiedOf(annotations map[string]string) map[string]string {
 // placements do so, OCM's too; a person leaves the owner reference to the manager, and one who applies all of it with
 // kubectl leaves an annotation. With our label, no such proof is needed.
 func TrimAddOn(in any) (any, error) {
-	o, err := meta.Accessor(in)
-	if err != nil {
-		return in, nil //nolint:nilerr // a transformation must pass on what it does not know
+	o, isObject := in.(metav1.Object)
+	if !isObject {
+		return in, nil // a transformation must pass on what it does not know
 	}
 	entries := o.GetManagedFields()
 	o.SetManagedFields(nil)

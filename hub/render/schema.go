@@ -39,8 +39,6 @@ type definitions map[schema.GroupVersionKind]definition
 
 // shipped returns the definitions that we ship. They are part of the program, and reading them takes longer than all
 // else.
-//
-//nolint:gochecknoglobals // they never change
 var shipped = sync.OnceValues(readDefinitions)
 
 // readDefinitions reads the definitions that we ship.

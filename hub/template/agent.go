@@ -70,15 +70,18 @@ func (a *agent) nextHealth(ctx context.Context, has *addon.ChosenConfig) (addon.
 	if probe == has.Object.GetAnnotations()[names.AnnotationHealthProbe] {
 		return "", nil
 	}
-	hash, err := confighash.SpecHash(present)
-	if err != nil || hash != has.SpecHash {
-		return "", nil //nolint:nilerr // What cannot be hashed is not rolled out, and Configured says so.
+	if !hasHash(present, has.SpecHash) {
+		return "", nil
 	}
-	next, err := (&Template{Name: has.Name, probe: probe}).health()
-	if err != nil {
-		return "", nil //nolint:nilerr // The rollout that brings it reports a value that is unknown.
-	}
+	next, _ := (&Template{Name: has.Name, probe: probe}).health() // The rollout that brings it reports an unknown value.
 	return next, nil
+}
+
+// hasHash reports whether a configuration has a content of that hash. What cannot be hashed is not rolled out, and
+// Configured says so.
+func hasHash(u *unstructured.Unstructured, hash string) bool {
+	found, err := confighash.SpecHash(u)
+	return err == nil && found == hash
 }
 
 // keyOf identifies all that a rendering depends on: the contents of the configurations, by their hashes, and the name

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -120,19 +121,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, code, err)
 		return
 	}
-	convert := func(raw []byte, b *batch) error { //nolint:contextcheck // it has that of the request
-		weight, _ := weigh(raw) // The conversion refuses what is too large.
-		if err := h.limits.objects.Acquire(r.Context(), weight); err != nil {
-			return fmt.Errorf("waiting for a turn: %w", err)
-		}
-		defer h.limits.objects.Release(weight)
-		b.add(raw)
-		if b.failed > maxRefused {
-			return errEnough
-		}
-		return nil
-	}
-	reader := &reviewReader{body: &meter{from: r.Body}, batch: convert}
+	reader := &reviewReader{body: &meter{from: r.Body}, batch: h.limits.converter(r.Context())}
 	reader.converted.limit = maxBody * expansion
 	if r.ContentLength >= 0 {
 		reader.converted.limit = max(int(r.ContentLength)*expansion, smallAnswer)
@@ -151,6 +140,22 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.answer(w, reader)
+}
+
+// converter returns a function that converts an object of a review when it is its turn, until ctx ends.
+func (l *limits) converter(ctx context.Context) func(raw []byte, b *batch) error {
+	return func(raw []byte, b *batch) error {
+		weight, _ := weigh(raw) // The conversion refuses what is too large.
+		if err := l.objects.Acquire(ctx, weight); err != nil {
+			return fmt.Errorf("waiting for a turn: %w", err)
+		}
+		defer l.objects.Release(weight)
+		b.add(raw)
+		if b.failed > maxRefused {
+			return errEnough
+		}
+		return nil
+	}
 }
 
 func (h *handler) refuse(w http.ResponseWriter, code int, err error) {
