@@ -32,13 +32,12 @@ func (r *Reconciler) observeBindings(ctx context.Context, agent addon.Agent, f f
 			return b, err
 		}
 	}
-	if f.setupErr != nil {
-		return b, nil //nolint:nilerr // the answer of the agent is a fact, which the caller has
+	if f.setupErr == nil { // Without a setup nobody knows which roles the agent is to have.
+		permissions := distinct(f.setup.Permissions)
+		b.refused = r.checkPermissions(ctx, f.foreign, key, permissions)
+		f.bindings = b.bindings
+		b.obsolete, err = r.obsolete(ctx, agent, f, permissions)
 	}
-	permissions := distinct(f.setup.Permissions)
-	b.refused = r.checkPermissions(ctx, f.foreign, key, permissions)
-	f.bindings = b.bindings
-	b.obsolete, err = r.obsolete(ctx, agent, f, permissions)
 	return b, err
 }
 

@@ -62,8 +62,8 @@ func TestWhetherAClusterHosts(t *testing.T) {
 }
 
 func TestTheListWithOneMore(t *testing.T) {
-	for have, want := range map[string]string{"": "c1", "c2": "c2,c1", " c1 ,": "c1"} { //nolint:gocritic // people write blanks
-		assert.Equal(t, want, Listing(cluster("h", names.AnnotationHosts, have), "c1"))
+	for _, tc := range []struct{ have, want string }{{"", "c1"}, {"c2", "c2,c1"}, {" c1 ,", "c1"}} {
+		assert.Equal(t, tc.want, Listing(cluster("h", names.AnnotationHosts, tc.have), "c1"))
 	}
 }
 
