@@ -103,7 +103,7 @@ func (r *request) patched(o object) (object, error) {
 	kind, _, _ := strings.Cut(r.http.Header.Get("Content-Type"), ";")
 	var after []byte
 	var err error
-	switch types.PatchType(kind) { //nolint:exhaustive // applying is not served
+	switch types.PatchType(kind) {
 	case types.JSONPatchType:
 		var patch jsonpatch.Patch
 		if patch, err = jsonpatch.DecodePatch(r.body); err == nil {
@@ -122,6 +122,8 @@ func (r *request) patched(o object) (object, error) {
 		if typed, err = scheme.Scheme.New(r.resource.gvk()); err == nil {
 			after, err = strategicpatch.StrategicMergePatch(before, r.body, typed)
 		}
+	default:
+		return nil, unsupported(kind)
 	}
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
@@ -136,13 +138,14 @@ func (r *request) patched(o object) (object, error) {
 // patches reports whether the resource takes the kind of patch of a request.
 func (r *request) patches() bool {
 	kind, _, _ := strings.Cut(r.http.Header.Get("Content-Type"), ";")
-	switch types.PatchType(kind) { //nolint:exhaustive // applying is not served
+	switch types.PatchType(kind) {
 	case types.JSONPatchType, types.MergePatchType:
 		return true
 	case types.StrategicMergePatchType:
 		return r.resource.definition == nil
+	default: // applying is not served
+		return false
 	}
-	return false
 }
 
 // unsupported is the error for a patch of another kind.

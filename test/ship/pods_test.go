@@ -293,7 +293,7 @@ func (s *service) leadTo(address string) {
 }
 
 func (s *service) forward(from net.Conn) {
-	defer from.Close() //nolint:errcheck // nothing to do about it
+	defer from.Close()
 	s.mu.Lock()
 	target := s.target
 	s.mu.Unlock()
@@ -301,7 +301,7 @@ func (s *service) forward(from net.Conn) {
 	if err != nil {
 		return
 	}
-	defer to.Close() //nolint:errcheck // nothing to do about it
+	defer to.Close()
 	go func() { _, _ = io.Copy(to, from) }()
 	_, _ = io.Copy(from, to)
 }

@@ -91,9 +91,10 @@ func (s *storm) emptyRecord(ctx context.Context, e *Edit) {
 
 // excuse notes that a hand took the record of a work away, or emptied it, until the next calm.
 func (s *storm) excuse(e *Edit) {
-	switch e.Action { //nolint:exhaustive // the others leave it alone
+	switch e.Action {
 	case emptyRecord, vanishRecord, stripRecord, deleteRecord:
 		s.excused[e.Work] = true
+	default: // the others leave it alone
 	}
 }
 

@@ -66,7 +66,7 @@ func pinned(release string, kubernetes *moduleFile) (string, error) {
 		i := slices.IndexFunc(kubernetes.Require, func(r struct{ Path, Version string }) bool { return r.Path == p.module })
 		if i < 0 {
 			if p.module != "k8s.io/kubernetes" {
-				return "", fmt.Errorf("Kubernetes %s does not name %s", release, p.module) //nolint:staticcheck // a name
+				return "", fmt.Errorf("the go.mod of Kubernetes %s does not name %s", release, p.module)
 			}
 			continue
 		}

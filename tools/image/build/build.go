@@ -96,9 +96,9 @@ func Images(ctx context.Context, options Options, images []plan.Image) ([]Row, e
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for programs: %w", err)
 	}
-	defer os.RemoveAll(work) //nolint:errcheck // temporary files that stay harm nobody
+	defer func() { _ = os.RemoveAll(work) }() // temporary files that stay harm nobody
 	b := builder{Options: options, certificates: certificates, work: work}
-	if err := os.MkdirAll(options.Output, 0o755); err != nil { //nolint:gosec // everybody may read images
+	if err := os.MkdirAll(options.Output, 0o755); err != nil {
 		return nil, fmt.Errorf("making the folder for images: %w", err)
 	}
 	var rows []Row
@@ -220,7 +220,6 @@ func (b builder) write(image plan.Image, index v1.ImageIndex, platforms []oci.Pl
 		return err
 	}
 	for _, platform := range platforms {
-		//nolint:gosec // everybody may read it
 		if err := os.WriteFile(filepath.Join(b.Output, platform.SBOMName), platform.SBOM, 0o644); err != nil {
 			return fmt.Errorf("writing an SBOM: %w", err)
 		}
