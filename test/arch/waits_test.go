@@ -68,10 +68,12 @@ func calls(call *ast.CallExpr) (of, name string) {
 	return of, selector.Sel.Name
 }
 
-// parseTests reads all files with tests of the repository.
-func parseTests(t *testing.T) source {
+// root is the top of the repository.
+const root = "../.."
+
+// parseFiles reads all files of the repository whose names end so, those of nested modules too.
+func parseFiles(t *testing.T, end string) source {
 	t.Helper()
-	const root = "../.."
 	s := source{set: token.NewFileSet()}
 	require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -80,10 +82,10 @@ func parseTests(t *testing.T) source {
 		if entry.IsDir() && slices.Contains([]string{".git", "bin", "testdata"}, entry.Name()) {
 			return filepath.SkipDir
 		}
-		if entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
+		if entry.IsDir() || !strings.HasSuffix(path, end) {
 			return nil
 		}
-		parsed, err := parser.ParseFile(s.set, path, nil, parser.SkipObjectResolution)
+		parsed, err := parser.ParseFile(s.set, path, nil, parser.SkipObjectResolution|parser.ParseComments)
 		s.files = append(s.files, parsed)
 		return err
 	}))
@@ -91,7 +93,7 @@ func parseTests(t *testing.T) source {
 }
 
 func TestNoTestSleepsOrCleansUpWithAContextThatHasEnded(t *testing.T) {
-	s := parseTests(t)
+	s := parseFiles(t, "_test.go")
 	require.Greater(t, len(s.files), 300, "the repository has that many files with tests")
 	assert.Empty(t, s.checkWaits())
 }
