@@ -31,12 +31,20 @@ func TestFilesOfAPackageAreNotAKnot(t *testing.T) {
 		if len(knots) == 0 {
 			continue
 		}
-		t.Logf("%s: %d of %d files: %s", below(p.PkgPath), len(knots[0]), len(f), strings.Join(knots[0], " "))
+		if testing.Verbose() { // Beside a failure, the others are noise.
+			t.Logf("%s: %d of %d files: %s", below(p.PkgPath), len(knots[0]), len(f), strings.Join(knots[0], " "))
+		}
 		if len(knots[0]) > maxKnot {
 			t.Errorf("%s: %d files all reach each other, and %d may: move the types that they share into a file that needs none "+
-				"of the others: %v", below(p.PkgPath), len(knots[0]), maxKnot, knots[0])
+				"of the others. Each file names these others of the knot:\n%s", below(p.PkgPath), len(knots[0]), maxKnot,
+				f.Within(knots[0]))
 		}
 	}
+}
+
+func TestAKnotIsPrintedFileByFile(t *testing.T) {
+	f := measure.Files{"a": {"b": true, "c": true, "d": true}, "b": {"c": true}, "c": {"a": true}, "d": nil}
+	assert.Equal(t, "  a -> b c\n  b -> c\n  c -> a\n", f.Within(f.Knots()[0]))
 }
 
 // A circle by way of others is a knot; a file that is only used is in none.

@@ -1,10 +1,12 @@
 package measure
 
 import (
+	"fmt"
 	"go/token"
 	"go/types"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/tools/go/packages"
 )
@@ -66,6 +68,21 @@ func (f Files) Knots() [][]string {
 		return slices.Compare(a, b)
 	})
 	return knots
+}
+
+// Within prints which files of a knot each of its files names, a line each: one of these lines has to go.
+func (f Files) Within(knot []string) string {
+	var text strings.Builder
+	for _, file := range knot {
+		fmt.Fprintf(&text, "  %s ->", file)
+		for _, other := range knot {
+			if f[file][other] {
+				fmt.Fprintf(&text, " %s", other)
+			}
+		}
+		text.WriteString("\n")
+	}
+	return text.String()
 }
 
 // reach adds the files that a file names, and those that these reach.
