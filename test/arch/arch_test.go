@@ -125,8 +125,9 @@ func checkWriters(t *testing.T, g graph, sources []source) {
 		}
 		for kind, place := range s.conditionTypes(ofNames) {
 			if !registered[writer][kind] {
-				t.Errorf("%s: condition %s is written by %s, which internal/names/conditions.go does not say",
-					place, kind, writer)
+				t.Errorf("%s: condition %s is written by %s, which internal/names/conditions.go does not say: add "+
+					"{\"<kind of the object>\", \"%s\", \"%s\"} to ConditionOwners there", place, kind, writer,
+					kind, strings.ReplaceAll(writer, "/", "."))
 			}
 		}
 	}

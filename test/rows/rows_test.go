@@ -29,7 +29,8 @@ func TestEveryBehaviourHasItsTests(t *testing.T) {
 	}
 	require.NotEmpty(t, known)
 	for id, where := range tests {
-		assert.True(t, known[id], "%v: no table has the behaviour %s", where, id)
+		assert.True(t, known[id], "%v: no table has the behaviour %s: add a row with this name and a sentence to a table "+
+			"\"name | behaviour | tests\" of docs, and run make rows", where, id)
 	}
 }
 
