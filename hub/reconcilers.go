@@ -69,8 +69,6 @@ func setup(ctx context.Context, mgr *hubprocess.Manager, c Config, foreignWorks 
 			Trust: c.trust(), UnacceptedLife: c.unacceptedLife(), Recorder: mgr.GetEventRecorder(cluster.Name),
 			Meter: meter.New(now), Clock: now, Workers: c.Workers,
 		},
-		&clusterset.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: c.Workers},
-		&setbinding.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: c.Workers},
 		&approval.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: trusted, Home: c.Namespace, AddOns: addOns,
 			UnmarkedCAs: c.TrustAsOCM, Agents: agents, Configurer: configs.configurer.Reading(), Trust: c.trust(), Clock: now,
@@ -93,12 +91,21 @@ func setup(ctx context.Context, mgr *hubprocess.Manager, c Config, foreignWorks 
 	if err != nil {
 		return err
 	}
-	for _, r := range append(reconcilers, optional...) {
+	for _, r := range slices.Concat(reconcilers, setReconcilers(mgr, c.Workers), optional) {
 		if err := r.SetupWithManager(mgr); err != nil {
 			return fmt.Errorf("registering %T: %w", r, err)
 		}
 	}
 	return nil
+}
+
+// setReconcilers returns the reconcilers of cluster sets and their bindings.
+func setReconcilers(mgr ctrl.Manager, workers int) []reconciler {
+	now := clock.RealClock{}
+	return []reconciler{
+		&clusterset.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: workers},
+		&setbinding.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: workers},
+	}
 }
 
 // newPlacements returns what is known of Placements, which this hub manager schedules or another program.

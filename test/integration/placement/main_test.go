@@ -44,7 +44,7 @@ type tenant struct {
 	namespace string
 }
 
-// newTenant makes a namespace that sets of clusters are bound to.
+// newTenant makes a namespace that sets of clusters are bound to. The test runs beside the others, so it calls this once.
 func newTenant(t *testing.T, sets ...string) *tenant {
 	t.Helper()
 	t.Parallel()
