@@ -87,7 +87,7 @@ func ParseFlags(program string, args []string, out io.Writer) (Config, error) {
 	described := command.Program{
 		Name:  "spokelet",
 		Story: "spokelet joins a managed cluster to its hub and serves its add-ons and works.",
-		Verbs: []string{agentWord, "registration agent", "work agent"},
+		Verbs: []string{agentWord, "registration agent", "work agent"}, Foreign: &config.foreign,
 	}
 	if err := described.Parse(args, out, func(f *pflag.FlagSet) {
 		flags = f
@@ -99,5 +99,6 @@ func ParseFlags(program string, args []string, out io.Writer) (Config, error) {
 		config.HealthPort = klusterletHealthPort
 	}
 	config.noteUnused(flags)
-	return config, nil
+	config.noteDrivers()
+	return config, config.foreign.Err()
 }

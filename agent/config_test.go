@@ -104,11 +104,13 @@ func TestFeatureGates(t *testing.T) {
 			text: "AllAlpha=true,MultipleHubs=false",
 			want: Gates{ClusterClaim: true, ClusterProperty: true, AddonManagement: true, RawFeedback: true},
 		},
-		"none that is beta":         {text: "AllBeta=false", want: Gates{}},
-		"an unknown one is named":   {text: "Claims=true", problem: `unknown feature gate "Claims", known are AddonManagement, ClusterClaim`},
-		"a value that is none":      {text: "ClusterClaim=on", problem: `"ClusterClaim=on" is not of the form name=true or name=false`},
-		"no value":                  {text: "ClusterClaim", problem: `"ClusterClaim" is not of the form name=true or name=false`},
-		"an unknown one turns none": {text: "ClusterClaim=false,Claims=true", problem: "Claims"},
+		"none that is beta":      {text: "AllBeta=false", want: Gates{}},
+		"an unknown one is told": {text: "Claims=true", want: DefaultGates(), notes: []string{"--feature-gates=Claims"}},
+		"a value that is none":   {text: "ClusterClaim=on", problem: `"ClusterClaim=on" is not of the form name=true or name=false`},
+		"no value":               {text: "ClusterClaim", problem: `"ClusterClaim" is not of the form name=true or name=false`},
+		"an unknown one holds no other": {
+			text: "ClusterClaim=false,Claims=true", want: Gates{AddonManagement: true}, notes: []string{"--feature-gates=Claims"},
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

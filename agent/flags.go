@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -9,6 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/spokelet/spokelet/internal/command"
+	"github.com/spokelet/spokelet/internal/message"
+	"github.com/spokelet/spokelet/internal/token"
 )
 
 // AddFlags binds the flags to c; their defaults are the values in c.
@@ -173,6 +176,7 @@ func (c *Config) addForeignFlags(f *pflag.FlagSet) {
 		"cloudevents-client-codecs")
 	n.Accept(f, "it is not supported", "cluster-labels", "hosting-cluster-name")
 	n.AcceptBool(f, "it is not supported", "report-hosting-cluster")
+	n.Accept(f, "the name of the cluster is --spoke-cluster-name, or that of a former agent", "cluster-name-provider")
 	n.Accept(f, "there is no configuration file, everything is a flag", "config")
 	n.Accept(f, "the verbosity is the same everywhere; see -v", "vmodule")
 	n.Accept(f, "every line is written at once", "log-flush-frequency")
@@ -185,6 +189,25 @@ func (c *Config) addForeignFlags(f *pflag.FlagSet) {
 func (c *Config) noteUnused(flags *pflag.FlagSet) {
 	if c.Duties.Registration && flags.Changed(flagWorkSourceConfig) {
 		c.foreign.Note("--"+flagWorkSourceConfig, "works are read with the agent's own hub credential")
+	}
+}
+
+// noteDrivers takes the default where a driver is not known. One that OCM has and we do not stays, and is refused: a
+// cluster or its works would come another way than was asked for.
+func (c *Config) noteDrivers() {
+	for _, driver := range []struct {
+		flag, instead string
+		value         *string
+		known         []string
+	}{
+		{"--registration-auth", driverCSR, &c.RegistrationAuth, []string{driverCSR, "awsirsa", "grpc", ""}},
+		{"--addon-kubeclient-registration-auth", driverCSR, &c.AddonDriver, []string{driverCSR, token.Driver, ""}},
+		{"--workload-source-driver", driverKube, &c.WorkSource, []string{driverKube, "mqtt", "grpc"}},
+	} {
+		if !slices.Contains(driver.known, *driver.value) {
+			c.foreign.Unknown(driver.flag, fmt.Sprintf("unknown driver %s, so it is %s", message.Quote(*driver.value), driver.instead))
+			*driver.value = driver.instead
+		}
 	}
 }
 

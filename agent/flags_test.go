@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"slices"
 	"testing"
@@ -29,10 +30,41 @@ func TestParseFlags(t *testing.T) {
 	require.ErrorIs(t, err, pflag.ErrHelp)
 	assert.Contains(t, out.String(), "spokelet ")
 
-	_, err = ParseFlags("spokelet", []string{"--no-such-flag"}, &out)
-	require.Error(t, err)
+	_, err = ParseFlags("spokelet", []string{"--no-such-flag", "--strict-flags"}, &out)
+	require.ErrorContains(t, err, "--no-such-flag: unknown flag")
 	_, err = ParseFlags("spokelet", []string{"agent", "--v=1", "more"}, &out)
 	require.ErrorContains(t, err, "more")
+}
+
+// Shows: flags/unknown
+func TestAnAgentWorksWithSettingsOfALaterRelease(t *testing.T) {
+	later := []string{
+		"registration", "agent", "--spoke-cluster-name=c1", "--feature-gates=ClusterProperty=true,InTwoYears=true", "--in-two-years=a",
+		"--registration-auth=spiffe", "--addon-kubeclient-registration-auth=spiffe", "--workload-source-driver=nats",
+	}
+	config, err := ParseFlags("/registration-operator", later, io.Discard)
+	require.NoError(t, err)
+	require.NoError(t, config.Validate())
+	assert.Equal(t, "c1 true csr csr kube", fmt.Sprint(config.ClusterName, " ", config.Gates.ClusterProperty, " ",
+		config.RegistrationAuth, " ", config.AddonDriver, " ", config.WorkSource))
+	var unknown []string
+	for _, note := range config.foreign.Notes() {
+		if note.Unknown {
+			unknown = append(unknown, note.Flag)
+		}
+	}
+	assert.Equal(t, []string{
+		"--in-two-years", "--feature-gates=InTwoYears", "--registration-auth", "--addon-kubeclient-registration-auth",
+		"--workload-source-driver",
+	}, unknown)
+
+	_, err = ParseFlags("/registration-operator", append(later, "--strict-flags"), io.Discard)
+	for _, flag := range unknown {
+		require.ErrorContains(t, err, flag, "all is told at once")
+	}
+	config, err = ParseFlags("/registration-operator", []string{"registration", "agent", "--registration-auth=awsirsa"}, io.Discard)
+	require.NoError(t, err)
+	require.ErrorContains(t, config.Validate(), "keep OCM's agent for clusters that join by awsirsa", "what is known is refused")
 }
 
 func TestTheFirstWordsSelectWhatTheProgramDoes(t *testing.T) {

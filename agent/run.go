@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"runtime/debug"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -48,11 +49,19 @@ func Run(ctx context.Context, config Config) error {
 	}
 	a.objects.Logger = ctrl.LoggerFrom(ctx)
 	config.foreign.Log(ctx)
+	a.state.Note("settings", strings.Join(config.foreign.Lines(), "; "))
+	if err := config.foreign.Count(metrics.Registry); err != nil {
+		return err
+	}
 	ctx = withoutOutages(ctx, a.state.Explains)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return a.state.Serve(ctx, config.HealthAddress) })
 	group.Go(func() error { return a.state.ServeTLS(ctx, config.healthTLS(), a.clock) })
 	group.Go(func() error { return a.lead(ctx) })
+	group.Go(func() error {
+		config.foreign.Tell(ctx, a.host, config.foreign.Event("spokelet-agent", config.Namespace, a.clock.Now()))
+		return nil
+	})
 	return group.Wait()
 }
 

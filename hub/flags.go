@@ -39,7 +39,7 @@ func ParseFlags(args []string, out io.Writer) (Config, error) {
 		Name: programName,
 		Story: "spokelet-hub manages the clusters of a fleet and their add-ons.\n\"spokelet-hub render\" prints what " +
 			"add-ons would deploy, from files; see spokelet-hub render --help.",
-		Verbs: []string{"controller", "manager"},
+		Verbs: []string{"controller", "manager"}, Foreign: &config.foreign.notes,
 	}
 	if len(args) > 0 && slices.Contains(program.Verbs, args[0]) {
 		args = args[1:]
@@ -64,7 +64,7 @@ func ParseFlags(args []string, out io.Writer) (Config, error) {
 	case crds:
 		return Config{}, printAll(out, manifests.CRDs())
 	}
-	return config, nil
+	return config, config.foreign.notes.Err()
 }
 
 // printAll writes files as one stream of YAML documents. It returns pflag.ErrHelp, because there is nothing to run.

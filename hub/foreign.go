@@ -2,12 +2,12 @@ package hub
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/spokelet/spokelet/internal/command"
+	"github.com/spokelet/spokelet/internal/message"
 )
 
 // foreignFlags are the flags of OCM's hub programs that differ from ours.
@@ -53,6 +53,7 @@ func (c *Config) addForeignFlags(f *pflag.FlagSet) {
 		"ClusterImporter":              {},
 		"ClusterProfile":               {},
 		"ManifestWorkReplicaSet":       {},
+		"PlacementDebugServer":         {Reason: "conditions of a Placement say what it selects, and why"},
 		"SIGPlacementDecision":         {},
 		"V1beta1CSRAPICompatibility":   {},
 	}}, "feature-gates", "feature gates of OCM as name=true or name=false, separated by commas; "+
@@ -72,9 +73,21 @@ func (c *Config) addForeignFlags(f *pflag.FlagSet) {
 	n.Accept(f, "it is for another driver than kube", "work-driver-config", "cloudevents-client-id", "source-id")
 }
 
-// adopt copies the values of foreign flags to the fields with the same meaning.
+// adopt copies the values of foreign flags to the fields with the same meaning, and takes the default where a driver is
+// not known.
 func (c *Config) adopt() {
 	o := &c.foreign
+	o.drivers = slices.DeleteFunc(o.drivers, func(driver string) bool {
+		_, known := drivers()[driver]
+		if !known {
+			o.notes.Unknown("--enabled-registration-drivers="+driver, "unknown driver; csr and token are there")
+		}
+		return !known
+	})
+	if !slices.Contains([]string{"kube", "mqtt", "grpc", ""}, o.workDriver) {
+		o.notes.Unknown("--work-driver", "unknown driver "+message.Quote(o.workDriver)+", so it is kube")
+		o.workDriver = "kube"
+	}
 	if len(c.AutoApprovedCSRUsers) == 0 {
 		c.AutoApprovedCSRUsers = o.approvalUsers
 	}
@@ -102,9 +115,8 @@ func removed(resource string) bool {
 // validateForeign reports values of foreign flags that are not supported.
 func (c *Config) validateForeign(complain func(flag, format string, args ...any)) {
 	for _, driver := range c.foreign.drivers {
-		if here, known := drivers()[driver]; !here {
-			reason := map[bool]string{true: "is not supported", false: "is unknown"}[known]
-			complain("enabled-registration-drivers", "%s %s; csr and token are there", strconv.Quote(driver), reason)
+		if !drivers()[driver] {
+			complain("enabled-registration-drivers", "%q is not supported; csr and token are there", driver)
 		}
 	}
 	if driver := c.foreign.workDriver; driver != "" && driver != "kube" {

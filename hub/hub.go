@@ -12,6 +12,8 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlcluster "sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/spokelet/spokelet/hub/definition"
 	"github.com/spokelet/spokelet/internal/command"
@@ -116,6 +118,9 @@ func addConversion(mgr *hubprocess.Manager, c Config, s *serving, findings []def
 		hubprocess.CacheCheck(mgr), hubprocess.ObjectsCheck(mgr.Objects),
 		{Name: "conversion", Fail: func(context.Context) error { return keeper.Ready() }},
 	}
+	if lines := c.foreign.notes.Lines(); len(lines) > 0 {
+		checks = append(checks, hubprocess.Check{Name: "settings", Notes: func() []string { return lines }})
+	}
 	if c.TrustAsOCM {
 		checks = append(checks, hubprocess.Check{
 			Name: "trust", Notes: func() []string { return []string{"as OCM, see docs/security.md"} },
@@ -142,6 +147,9 @@ func newManager(ctx context.Context, c Config, cfg *rest.Config) (*hubprocess.Ma
 		recorder.Eventf(bad.Object(), nil, corev1.EventTypeWarning, reasonUndecodable, "Reading", "The hub manager cannot "+
 			"decode the object, and leaves it and all that depends on it as it is: %s", bad.Cause)
 	})
+	if err := tellForeign(mgr, c); err != nil {
+		return nil, err
+	}
 	foreign, err := newForeignWorks(mgr, cfg)
 	if err != nil {
 		return nil, err
@@ -150,6 +158,22 @@ func newManager(ctx context.Context, c Config, cfg *rest.Config) (*hubprocess.Ma
 		return nil, err
 	}
 	return mgr, nil
+}
+
+// tellForeign counts the settings without an effect, and tells by an Event which are not known.
+func tellForeign(mgr *hubprocess.Manager, c Config) error {
+	notes := &c.foreign.notes
+	if err := notes.Count(metrics.Registry); err != nil {
+		return err
+	}
+	err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		notes.Tell(ctx, mgr.GetConfig(), notes.Event(fieldManager, c.Namespace, clock.RealClock{}.Now()))
+		return nil
+	}))
+	if err != nil {
+		return fmt.Errorf("registering the Event about unknown settings: %w", err)
+	}
+	return nil
 }
 
 // newForeignWorks adds a second cache to the manager, for ManifestWorks that do not belong to add-ons.

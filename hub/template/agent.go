@@ -1,6 +1,7 @@
 package template
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,6 +10,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -169,4 +172,26 @@ func (a *agent) templates(ctx context.Context) ([]*Template, error) {
 		}
 	}
 	return all, nil
+}
+
+// sharedWith lists the other uses of a Secret in templates: as the CA of another signer, or of another add-on. Several
+// templates of one add-on do not count.
+func (a *agent) sharedWith(all []*Template, secret types.NamespacedName, signerName string) []string {
+	var sharedWith []string
+	for _, t := range all {
+		for _, registration := range t.Registration {
+			custom := registration.CustomSigner
+			if registration.Type != addonv1alpha1.RegistrationTypeCustomSigner || custom == nil {
+				continue
+			}
+			named := types.NamespacedName{
+				Namespace: cmp.Or(custom.SigningCA.Namespace, a.registry.home()), Name: custom.SigningCA.Name,
+			}
+			if named == secret && (t.AddOn != a.name || custom.SignerName != signerName) {
+				sharedWith = append(sharedWith, fmt.Sprintf("AddOnTemplate %s (signer %s)", t.Name, custom.SignerName))
+			}
+		}
+	}
+	slices.Sort(sharedWith)
+	return sharedWith
 }

@@ -3,7 +3,6 @@ package template
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -94,28 +93,6 @@ func SigningSecret(t *Template, signerName, home string) (types.NamespacedName, 
 		}, true
 	}
 	return types.NamespacedName{}, false
-}
-
-// sharedWith lists the other uses of a Secret in templates: as the CA of another signer, or of another add-on. Several
-// templates of one add-on do not count.
-func (a *agent) sharedWith(all []*Template, secret types.NamespacedName, signerName string) []string {
-	var sharedWith []string
-	for _, t := range all {
-		for _, registration := range t.Registration {
-			custom := registration.CustomSigner
-			if registration.Type != addonv1alpha1.RegistrationTypeCustomSigner || custom == nil {
-				continue
-			}
-			named := types.NamespacedName{
-				Namespace: cmp.Or(custom.SigningCA.Namespace, a.registry.home()), Name: custom.SigningCA.Name,
-			}
-			if named == secret && (t.AddOn != a.name || custom.SignerName != signerName) {
-				sharedWith = append(sharedWith, fmt.Sprintf("AddOnTemplate %s (signer %s)", t.Name, custom.SignerName))
-			}
-		}
-	}
-	slices.Sort(sharedWith)
-	return sharedWith
 }
 
 // Permissions returns the roles on the hub that the agent is bound to (docs/reference/hub.md, "Hub permissions"). Only

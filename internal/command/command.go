@@ -28,6 +28,8 @@ type Program struct {
 	Story string
 	// Verbs are the words that may stand before the flags. The caller of Parse removes them first.
 	Verbs []string
+	// Foreign takes flags that are not known, unless --strict-flags says that they are an error; nil refuses them.
+	Foreign *Foreign
 }
 
 // Parse binds flags and parses the arguments with them. It returns pflag.ErrHelp when the arguments asked for help or
@@ -38,6 +40,13 @@ func (p Program) Parse(args []string, out io.Writer, bind func(*pflag.FlagSet)) 
 	flags.SortFlags = false
 	bind(flags)
 	showVersion := flags.Bool("version", false, "print the version and exit")
+	if p.Foreign != nil {
+		flags.BoolVar(&p.Foreign.Strict, "strict-flags", p.Foreign.Strict,
+			"end with an error where a flag, a feature gate or a driver is not known; without it, that is told in the log, an "+
+				"Event, metric spokelet_foreign_settings and /readyz?verbose")
+		flags.ParseErrorsAllowlist.UnknownFlags = true
+		noteUnknown(flags, args, p.Foreign)
+	}
 	flags.Usage = func() {
 		fmt.Fprintf(out, "%s\n\nUsage:\n  %s [flags]\n\nFlags:\n%s", p.Story, p.call(), flags.FlagUsages())
 	}
@@ -52,6 +61,29 @@ func (p Program) Parse(args []string, out io.Writer, bind func(*pflag.FlagSet)) 
 		return fmt.Errorf("arguments that are no flags: %s", strings.Join(rest, " "))
 	}
 	return nil
+}
+
+// noteUnknown notes the flags among the arguments that are not known. The word after an unknown flag without a value is
+// taken for its value, as the library does.
+func noteUnknown(flags *pflag.FlagSet, args []string, foreign *Foreign) {
+	for n := 0; n < len(args) && args[n] != "--"; n++ {
+		given, _, hasValue := strings.Cut(args[n], "=")
+		var flag *pflag.Flag
+		switch name := strings.TrimPrefix(given, "--"); {
+		case name != given:
+			flag = flags.Lookup(name)
+		case len(given) > 1 && given[0] == '-':
+			flag, hasValue = flags.ShorthandLookup(given[1:2]), hasValue || len(given) > len("-v")
+		default:
+			continue
+		}
+		switch {
+		case flag == nil && given != "--help" && given != "-h":
+			foreign.Unknown(given, "unknown flag, see --help")
+		case flag != nil && !hasValue && flag.NoOptDefVal == "":
+			n++
+		}
+	}
 }
 
 // call returns how the program is called, without its flags.
@@ -76,6 +108,18 @@ func Namespace(fallback string) string {
 		return strings.TrimSpace(string(data))
 	}
 	return fallback
+}
+
+// pod returns the name of the pod of this process; empty outside of a pod, and where no variable has it and the pod uses
+// the network of its node.
+func pod() string {
+	if name := Environment("POD_NAME"); name != "" {
+		return name
+	}
+	if _, err := os.Stat(namespaceFile); err != nil {
+		return ""
+	}
+	return Environment("HOSTNAME")
 }
 
 // Identity returns the name of this process for its Leases. A pod that knows its name keeps it when its container is

@@ -79,7 +79,8 @@ func (g *Gates) Set(text string) error {
 		case name == Alpha, name == Beta:
 			stages[name] = on
 		default:
-			return fmt.Errorf("unknown feature gate %q, known are %s", name, strings.Join(g.Names(), ", "))
+			g.Notes.Unknown("--feature-gates="+name, fmt.Sprintf(
+				"unknown feature gate %q, known are %s", name, strings.Join(g.Names(), ", ")))
 		}
 	}
 	if g.given == nil {
