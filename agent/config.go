@@ -74,6 +74,10 @@ type Config struct {
 	ClusterAnnotations map[string]string
 	// ExternalServerURLs are the https addresses of the cluster in its ManagedCluster.
 	ExternalServerURLs []string
+	// ReportHostingCluster keeps the reserved ClusterClaim on the cluster of the agent at HostingClusterName, empty for no
+	// claim.
+	ReportHostingCluster bool
+	HostingClusterName   string
 	// RegistrationAuth is how the cluster gets its credential: "csr", or empty for the same.
 	RegistrationAuth string
 	// AddonDriver is how add-ons get credentials for the API server of the hub: "csr", "token", or empty for csr.
@@ -262,4 +266,17 @@ func (c *Config) workAccount() types.NamespacedName {
 		namespace, name = c.Namespace, c.WorkServiceAccount
 	}
 	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+// hostingClaim returns the value of the claim on the cluster of the agent, empty for none; nil where it is left alone.
+// cluster is the name of the managed cluster.
+func (c *Config) hostingClaim(cluster string) *string {
+	value := c.HostingClusterName
+	if value == "" && c.SpokeKubeconfig == "" {
+		value = cluster
+	}
+	if !c.ReportHostingCluster {
+		return nil
+	}
+	return &value
 }

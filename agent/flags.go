@@ -42,6 +42,12 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.HostedAddonNamespaces, "hosted-addon-namespaces", c.HostedAddonNamespaces,
 		"namespaces of the cluster that the agent runs on in which it may serve hosted add-ons, with --spoke-kubeconfig; "+
 			"empty means all, which needs rights in all")
+	f.BoolVar(&c.ReportHostingCluster, "report-hosting-cluster", c.ReportHostingCluster,
+		"report the cluster on which this agent runs by ClusterClaim hosting-cluster.open-cluster-management.io, so that the "+
+			"hub finds it for hosted add-ons; the agent needs get, create, update and delete on that claim")
+	f.StringVar(&c.HostingClusterName, "hosting-cluster-name", c.HostingClusterName,
+		"name on the hub of the cluster on which this agent runs, for --report-hosting-cluster; empty means "+
+			"--spoke-cluster-name outside of hosted mode, and no claim in it")
 	f.StringVar(&c.RegistrationAuth, "registration-auth", c.RegistrationAuth,
 		"how the cluster gets its credential; only csr is supported")
 	f.Int32Var(&c.CertExpirationSeconds, "client-cert-expiration-seconds", c.CertExpirationSeconds,
@@ -174,8 +180,7 @@ func (c *Config) addForeignFlags(f *pflag.FlagSet) {
 	n.Accept(f, "it is for other drivers than kube and csr", "hub-cluster-arn", "managed-cluster-arn",
 		"managed-cluster-role-suffix", "grpc-bootstrap-config", "grpc-config", "cloudevents-client-id",
 		"cloudevents-client-codecs")
-	n.Accept(f, "it is not supported", "cluster-labels", "hosting-cluster-name")
-	n.AcceptBool(f, "it is not supported", "report-hosting-cluster")
+	n.Accept(f, "it is not supported", "cluster-labels")
 	n.Accept(f, "the name of the cluster is --spoke-cluster-name, or that of a former agent", "cluster-name-provider")
 	n.Accept(f, "there is no configuration file, everything is a flag", "config")
 	n.Accept(f, "the verbosity is the same everywhere; see -v", "vmodule")

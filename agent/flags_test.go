@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/spokelet/spokelet/agent/bootstrap"
 	"github.com/spokelet/spokelet/internal/command"
@@ -190,17 +192,32 @@ func TestAFlagWithoutEffectIsNotedWithTheReason(t *testing.T) {
 	for _, name := range []string{
 		"--terminate-on-files", "--status-sync-interval", "--max-feedback-watch", "--workload-source-config",
 		"--cloudevents-client-codecs", "--config", "--vmodule", "--log-flush-frequency", "--logging-format",
-		"--feature-gates=SIGPlacementDecision", "--report-hosting-cluster",
+		"--feature-gates=SIGPlacementDecision",
 	} {
 		assert.Contains(t, names, name)
 	}
 	for _, name := range []string{"--listen", "--health-port", "--tls-min-version", "--leader-election-retry-period"} {
 		assert.NotContains(t, names, name, "it has an effect")
 	}
+	assert.Equal(t, ptr.To("h"), config.hostingClaim("c1"))
 	works, err := ParseFlags("work", []string{"agent", "--workload-source-config=/hub/kubeconfig"}, io.Discard)
 	require.NoError(t, err)
 	assert.Equal(t, "/hub/kubeconfig", works.hubFile())
 	assert.Empty(t, works.foreign.Notes(), "works alone are read with it")
+}
+
+func TestTheClaimOnTheClusterOfTheAgent(t *testing.T) {
+	for flags, want := range map[string]*string{
+		"": nil, "--hosting-cluster-name=h": nil,
+		"--report-hosting-cluster":                                                ptr.To("c1"),
+		"--report-hosting-cluster --hosting-cluster-name=h":                       ptr.To("h"),
+		"--report-hosting-cluster --spoke-kubeconfig=/x":                          ptr.To(""),
+		"--report-hosting-cluster --spoke-kubeconfig=/x --hosting-cluster-name=h": ptr.To("h"),
+	} {
+		config, err := ParseFlags("spokelet", strings.Fields("agent "+flags), io.Discard)
+		require.NoError(t, err)
+		assert.Equal(t, want, config.hostingClaim("c1"), flags)
+	}
 }
 
 func TestFlagsOfDriversThatAreNotSupportedEndTheProgram(t *testing.T) {

@@ -149,7 +149,7 @@ func TestTheContainersOfAKlusterletRunOurAgent(t *testing.T) {
 
 func TestEveryArgumentOfAKlusterletHasItsEffectOrIsNoted(t *testing.T) {
 	noted := []string{
-		"--cluster-labels", "--hosting-cluster-name", "--report-hosting-cluster", "--status-sync-interval",
+		"--cluster-labels", "--status-sync-interval",
 		"--terminate-on-files", "--feature-gates=ExecutorValidatingCaches", "--workload-source-config",
 	}
 	for _, container := range [][]string{hosted(registrationContainer()), hosted(workContainer()), hosted(singletonContainer())} {

@@ -9,6 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // act starts, stops or retimes the heartbeat, which reports its errors itself, and marks namespaces. It returns the
@@ -23,6 +26,33 @@ func (r *Reconciler) act(ctx context.Context, p plan) map[string]error {
 		results[m.name] = r.mark(ctx, m)
 	}
 	return results
+}
+
+// claimHosting gives the claim on the cluster of the agent its value, or deletes it. It updates instead of patching,
+// because that is what OCM's operator grants.
+func (r *Reconciler) claimHosting(ctx context.Context, value string) error {
+	const name = names.ClaimHostingCluster
+	have, err := r.hosting.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && value == "":
+		return nil
+	case apierrors.IsNotFound(err):
+		claim := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"value": value}}}
+		claim.SetAPIVersion(clusterv1alpha1.GroupVersion.String())
+		claim.SetKind("ClusterClaim")
+		claim.SetName(name)
+		_, err = r.hosting.Create(ctx, claim, metav1.CreateOptions{FieldManager: reportingController})
+	case err == nil && value == "":
+		err = r.hosting.Delete(ctx, name, metav1.DeleteOptions{})
+	case err == nil:
+		if err = unstructured.SetNestedField(have.Object, value, "spec", "value"); err == nil {
+			_, err = r.hosting.Update(ctx, have, metav1.UpdateOptions{FieldManager: reportingController})
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("writing claim %s of the cluster on which the agent runs: %w", name, err)
+	}
+	return nil
 }
 
 // mark sets the label of the hub on a namespace. A managed namespace is created if it is missing; one that is no longer

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/watch"
 )
 
@@ -303,7 +304,7 @@ func (r ClaimRules) report(claims, properties []claim) []clusterv1.ManagedCluste
 }
 
 func (r ClaimRules) isReserved(name string) bool {
-	return slices.Contains(clusterv1alpha1.ReservedClusterClaimNames[:], name) ||
+	return slices.Contains(clusterv1alpha1.ReservedClusterClaimNames[:], name) || name == names.ClaimHostingCluster ||
 		slices.ContainsFunc(r.ReservedSuffixes, func(suffix string) bool {
 			return suffix != "" && strings.HasSuffix(name, suffix)
 		})

@@ -54,6 +54,9 @@ func planAccepted(f facts, p plan) plan {
 	case f.health.probedAt.IsZero():
 	case f.health.healthy():
 		p.refresh = true
+		if f.hosting != nil && f.hosts != nil && *f.hosting != *f.hosts {
+			p.hosting = f.hosting
+		}
 		if next := f.summed.Add(sumsPause); f.now.Before(next) && sumsChange(f) {
 			p.withhold, p.wake = true, reconcile.Earliest(p.wake, next)
 		}

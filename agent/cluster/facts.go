@@ -31,6 +31,9 @@ type facts struct {
 	summed    time.Time
 	// claims are the claims to report; nil when they could not be read, empty when there are none.
 	claims []clusterv1.ManagedClusterClaim
+	// hosting is the value that the claim on the cluster of the agent should have, and hosts what it has, empty for no
+	// claim; both are nil while they are not known, or nothing is to be done about it.
+	hosting, hosts *string
 	// namespaces are the Namespaces that have the label of the hub; none while they are unknown.
 	namespaces []namespace
 }
@@ -65,6 +68,8 @@ type plan struct {
 	refresh bool
 	// withhold is set when sums over the nodes stay as they are, because others were written a moment ago.
 	withhold bool
+	// hosting is the new value of the claim on the cluster of the agent, empty where it goes; nil leaves it as it is.
+	hosting *string
 	// markings are the namespaces whose label changes.
 	markings []marking
 	// wake is the time of the next pass; zero when only an event causes one.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -45,6 +46,7 @@ func (r *Reconciler) observe(ctx context.Context) (facts, error) {
 	}
 	f.lastHeartbeat = r.Heartbeat.Renewed()
 	f.claims = r.observeClaims()
+	f.hosting, f.hosts = r.HostingCluster, r.observeHosting()
 	if !f.health.healthy() {
 		return f, nil
 	}
@@ -89,6 +91,25 @@ func (r *Reconciler) observeClaims() []clusterv1.ManagedClusterClaim {
 		return nil
 	}
 	return append([]clusterv1.ManagedClusterClaim{}, r.Claims.report(lists[0], lists[1])...)
+}
+
+// observeHosting returns the value of the claim on the cluster of the agent, empty without one; nil while that is not
+// known.
+func (r *Reconciler) observeHosting() *string {
+	if r.claims == nil {
+		return nil
+	}
+	claims, known := r.claims.claims.List()
+	if version, looked := r.claims.version(); !known || !looked || version == "" {
+		return nil
+	}
+	value := ""
+	for _, c := range claims {
+		if c.name == names.ClaimHostingCluster {
+			value = c.value
+		}
+	}
+	return &value
 }
 
 // observeNodes sums up the nodes; nil before their first list, because a read would wait for it.

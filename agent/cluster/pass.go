@@ -25,6 +25,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	p := decide(f)
 	results := r.act(ctx, p)
 	outcome := reconcile.FromError(failures(results)).And(reconcile.DoneUntil(p.wake))
+	if p.hosting != nil {
+		outcome = outcome.And(reconcile.FromError(r.claimHosting(ctx, *p.hosting)))
+	}
 	if f.cluster == nil {
 		return outcome.Settle(f.now)
 	}

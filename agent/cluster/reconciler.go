@@ -25,6 +25,9 @@ type Reconciler struct {
 	NoClaims, Properties bool
 	// Claims selects the claims that are reported.
 	Claims ClaimRules
+	// HostingCluster is the value that the reserved claim on the cluster of the agent is kept at, empty for none; nil leaves
+	// the claim alone.
+	HostingCluster *string
 	// Period is the longest time between two passes; zero means no limit. It is a safety net: a pass in which nothing
 	// changed reads caches and sends nothing, and probes do not depend on the period (docs/adr/0006).
 	Period time.Duration
@@ -42,8 +45,10 @@ type Reconciler struct {
 	claims, properties *optionalKind
 	namespaces         *collection[namespace]
 	// label is the key of the label of managed namespaces.
-	label   string
-	spaces  dynamic.ResourceInterface
+	label  string
+	spaces dynamic.ResourceInterface
+	// hosting is the resource of the claim on the cluster of the agent.
+	hosting dynamic.ResourceInterface
 	events  events
 	trigger trigger
 	// summed is when sums over the nodes were written last; only passes use it, one at a time.

@@ -64,6 +64,7 @@ func (r *Reconciler) watchSpoke(mgr ctrl.Manager) error {
 	}
 	r.label, r.spaces = managedLabel(r.HubURL), objects.Resource(namespaces())
 	r.namespaces = newNamespaces(r.label, r.trigger.Fire)
+	r.hosting = objects.Resource(clusterClaims().WithVersion(clusterv1alpha1.GroupVersion.Version))
 	if !r.NoClaims {
 		r.claims = newOptionalKind(clusterClaims(), r.trigger.Fire, clusterv1alpha1.GroupVersion.Version)
 	}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/spokelet/spokelet/hub/deploy/hosting"
 	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/hubprocess"
 	"github.com/spokelet/spokelet/internal/message"
@@ -36,6 +37,9 @@ func (p plan) guarded(addOn *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.Man
 	if p.hosts != nil {
 		metav1.SetMetaDataAnnotation(&after.ObjectMeta, names.AnnotationHostedOn, *p.hosts)
 	}
+	if p.names {
+		hosting.Named(after, p.foundHost)
+	}
 	return after
 }
 
@@ -43,7 +47,7 @@ func (p plan) guarded(addOn *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.Man
 // finalizers that guard it, and the record by which it is found again.
 func (r *Reconciler) act(ctx context.Context, f facts, p plan) results {
 	done := results{bindings: runAll(ctx, r.bindingWriter(), p.bindings)}
-	if p.finalizers != nil || p.hosts != nil {
+	if p.finalizers != nil || p.hosts != nil || p.names {
 		after := p.guarded(f.addOn)
 		if _, err := r.AddOns.PatchAddOn(ctx, f.addOn, after); err != nil {
 			for range p.works {

@@ -10,6 +10,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/hub/deploy/health"
+	"github.com/spokelet/spokelet/hub/deploy/hosting"
 	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -39,12 +40,19 @@ const (
 	hostRefused
 	// hostUnwilling means that the cluster does not consent to host the add-on: likewise.
 	hostUnwilling
+	// hostPending means that the add-on asks for a hosting cluster, and none is found yet: likewise.
+	hostPending
+	// hostDiffers means that the agent of the managed cluster runs on another one, and nothing of the add-on is there yet:
+	// likewise.
+	hostDiffers
 	hostReady
 )
 
 // hostOf returns the state of the hosting cluster.
 func hostOf(f facts) hostState {
 	switch {
+	case f.pendingHost != "":
+		return hostPending
 	case hostName(f) == "":
 		return hostNone
 	case f.host == nil:
@@ -55,12 +63,34 @@ func hostOf(f facts) hostState {
 		return hostRefused
 	case !f.rules.Consents(f.host, f.addOn):
 		return hostUnwilling
+	case hosting.Differs(f.addOn, f.cluster) && !slices.ContainsFunc(f.addOn.Finalizers, hosting.IsFinalizer):
+		return hostDiffers
 	}
 	return hostReady
 }
 
+// noHostError says that an add-on is held back, because its hosting cluster is not known, or not the right one.
+type noHostError struct{ why string }
+
+// Error implements error.
+func (e *noHostError) Error() string { return e.why }
+
+// unhosted returns why nothing is deployed until the hosting cluster is known; nil where it is, or none is named.
+func (f facts) unhosted() error {
+	switch hostOf(f) {
+	case hostPending:
+		return &noHostError{f.pendingHost}
+	case hostDiffers:
+		return &noHostError{differs(f)}
+	case hostNone, hostMissing, hostDeleting, hostRefused, hostUnwilling, hostReady:
+	}
+	return nil
+}
+
 // untouched reports whether nothing is written to a hosting cluster, and nothing deleted from it.
-func (s hostState) untouched() bool { return s == hostRefused || s == hostUnwilling }
+func (s hostState) untouched() bool {
+	return s == hostRefused || s == hostUnwilling || s == hostPending || s == hostDiffers
+}
 
 // hostName returns the name of the hosting cluster; empty in default mode.
 func hostName(f facts) string { return f.addOn.Annotations[names.AnnotationHostingCluster] }
@@ -101,22 +131,22 @@ func planWorks(f facts) (worksPlan, error) {
 	inputs := func(content string) string { return fingerprint(f, cmp.Or(f.key, content)) }
 	o := works.OptionsOf(f.rendering, health.Options(f.setup, f.rendering), inputs, d)
 	o.By = f.by
-	managed, hosting := setOf(f, works.Managed, works.Deploy), setOf(f, works.Hosting, works.Deploy)
+	managed, away := setOf(f, works.Managed, works.Deploy), setOf(f, works.Hosting, works.Deploy)
 	wanted, hosted := d.Deploy[works.Managed], d.Deploy[works.Hosting]
 	if state != hostReady {
-		hosting.Namespace, hosted = "", nil
+		away.Namespace, hosted = "", nil
 	}
-	there := hosting.Select(f.works)
+	there := away.Select(f.works)
 	var keptHere, keptThere []works.Manifest
-	if here := inNamespace(there, managed.Namespace); hosting.Namespace == managed.Namespace || len(here) > 0 {
+	if here := inNamespace(there, managed.Namespace); away.Namespace == managed.Namespace || len(here) > 0 {
 		// Both sides are the same cluster, or were. An object that changes sides stays in its old work until the new one is
 		// applied.
 		left := managed.Select(f.works)
-		switch hosting.Namespace {
+		switch away.Namespace {
 		case managed.Namespace:
 			keptHere, keptThere = works.Hold(hosted, left, here), works.Hold(wanted, here, left)
 		case "":
-			hosting.Namespace, keptThere = managed.Namespace, works.Hold(wanted, here, left)
+			away.Namespace, keptThere = managed.Namespace, works.Hold(wanted, here, left)
 		}
 	}
 	hosted = slices.Concat(hosted, keptThere)
@@ -131,11 +161,11 @@ func planWorks(f facts) (worksPlan, error) {
 		p.kept = append(p.kept, there...)
 		return p, nil
 	}
-	away, err := works.Plan(hosting, hosted, o.Holding(keptThere), f.works)
+	hostedSteps, err := works.Plan(away, hosted, o.Holding(keptThere), f.works)
 	if err != nil {
 		return worksPlan{}, err
 	}
-	p.add(works.Hosting, away)
+	p.add(works.Hosting, hostedSteps)
 	if len(p.steps) == 0 && f.key != "" {
 		if standing, current := works.Current(f.works, o, steadySets(f)...); current && needsVerifying(f, standing) {
 			p.verified = standing.Sum
@@ -157,7 +187,7 @@ func steadySets(f facts) []works.Set {
 		if hosting.Namespace != managed.Namespace {
 			return []works.Set{managed, hosting}
 		}
-	case hostMissing, hostDeleting, hostRefused, hostUnwilling:
+	case hostMissing, hostDeleting, hostRefused, hostUnwilling, hostPending, hostDiffers:
 	}
 	return nil
 }

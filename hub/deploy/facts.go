@@ -36,6 +36,9 @@ type facts struct {
 	foreign error
 	// host is the cluster that the add-on names as its hosting cluster; nil when it does not exist.
 	host *clusterv1.ManagedCluster
+	// foundHost is the hosting cluster that was found for an add-on that asks for one, and pendingHost why there is none;
+	// both are empty for one that does not ask.
+	foundHost, pendingHost string
 	// rules are how much a hosting cluster has to say.
 	rules hosting.Rules
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -221,4 +222,56 @@ func TestAHostedAddOnIsRenderedOnceAndNotInEveryPass(t *testing.T) {
 			assert.True(t, renders, "another host is another rendering")
 		})
 	}
+}
+
+// Shows: hub/hosting-differs
+func TestAnAgentThatRunsElsewhere(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		claim    string
+		deployed bool
+		steps    int
+		reason   string
+		held     bool
+	}{
+		"the cluster does not say so":     {steps: 2, reason: "HostingClusterValid"},
+		"it runs there":                   {claim: "h", steps: 2, reason: "HostingClusterValid"},
+		"elsewhere, and nothing is there": {claim: "other", reason: "HostingClusterMismatch", held: true},
+		"elsewhere, and all is there":     {claim: "other", deployed: true, steps: 2, reason: "HostingClusterMismatch"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			f := hostedFacts("h")
+			if tc.claim != "" {
+				f.cluster.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: names.ClaimHostingCluster, Value: tc.claim}}
+			}
+			if tc.deployed {
+				f.addOn.Finalizers = []string{finalizerHostedObjects}
+			}
+			p := decide(f)
+			assert.Len(t, p.works, tc.steps)
+			assert.Equal(t, tc.held, p.worksErr != nil)
+			c := meta.FindStatusCondition(conclude(f, p, results{works: make([]error, len(p.works))}).Status.Conditions, "HostingClusterValidity")
+			require.NotNil(t, c)
+			assert.Equal(t, tc.reason, c.Reason)
+			assert.Equal(t, tc.reason == "HostingClusterValid", c.Status == metav1.ConditionTrue)
+		})
+	}
+}
+
+// Shows: hub/hosting-found
+func TestAnAddOnWaitsForTheHostingClusterThatItAsksFor(t *testing.T) {
+	f := hostedFacts("")
+	f.addOn.Annotations, f.host, f.pendingHost = map[string]string{names.AnnotationInstallMode: "Hosted"}, nil, "It is not known."
+	p := decide(f)
+	assert.Empty(t, p.works, "nothing is deployed on the managed cluster meanwhile")
+	assert.False(t, p.names)
+	c := meta.FindStatusCondition(conclude(f, p, results{works: make([]error, len(p.works))}).Status.Conditions, "HostingClusterValidity")
+	require.NotNil(t, c)
+	assert.Equal(t, "False HostingClusterAutoDiscoveryPending It is not known.", string(c.Status)+" "+c.Reason+" "+c.Message)
+
+	f.foundHost = "h"
+	p = decide(f)
+	assert.Empty(t, p.works, "the next pass deploys")
+	require.True(t, p.names)
+	after := p.guarded(f.addOn)
+	assert.Equal(t, "h auto-discovery", after.Annotations[names.AnnotationHostingCluster]+" "+after.Annotations[names.AnnotationHostManagedBy])
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -74,6 +75,9 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, f fa
 		return facts{}, err
 	}
 	if f.host, err = r.observeHost(ctx, f); err != nil {
+		return facts{}, err
+	}
+	if f.foundHost, f.pendingHost, err = r.findHost(ctx, f); err != nil {
 		return facts{}, err
 	}
 	if f.works, err = r.listWorks(ctx, f.addOn); err != nil {
@@ -199,6 +203,39 @@ func (r *Reconciler) observeHost(ctx context.Context, f facts) (*clusterv1.Manag
 		return live, nil
 	}
 	return reconcile.Peek(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{})
+}
+
+// findHost returns the hosting cluster that is found for an add-on that asks for one, or why there is none. What was
+// found is pending, too, until the add-on names it.
+func (r *Reconciler) findHost(ctx context.Context, f facts) (host, pending string, err error) {
+	if f.addOn.Annotations[names.AnnotationInstallMode] == "" {
+		return "", "", nil
+	}
+	cma, err := r.AddOns.GetClusterManagementAddOn(ctx, f.addOn.Name)
+	if client.IgnoreNotFound(err) != nil || !hosting.Asks(f.addOn, cma) {
+		return "", "", client.IgnoreNotFound(err)
+	}
+	s := hosting.Search{AddOn: f.addOn, Cluster: f.cluster}
+	if claimed := hosting.Claimed(f.cluster); claimed != "" {
+		if s.Host, err = r.clusterOf(ctx, f, claimed); err != nil {
+			return "", "", err
+		}
+	}
+	s.Sets, s.Unread = r.clusterSets(ctx)
+	if host, pending = r.Hosting.Find(s); host != "" {
+		pending = "Hosting cluster " + host + " was found."
+	}
+	return host, pending, nil
+}
+
+// clusterSets lists the cluster sets.
+func (r *Reconciler) clusterSets(ctx context.Context) ([]*clusterv1beta2.ManagedClusterSet, error) {
+	if r.Sets == nil {
+		return nil, errors.New("this program does not read them")
+	}
+	var sets clusterv1beta2.ManagedClusterSetList
+	err := r.Sets.List(ctx, &sets)
+	return reconcile.Pointers(sets.Items), err
 }
 
 // observeDeletion reads the facts about an add-on with finalizers. live are clusters that the API server has.

@@ -37,6 +37,9 @@ type plan struct {
 	finalizers *[]string
 	// hosts is the record of hosting clusters that the add-on must have before its works are written; nil when it has it.
 	hosts *string
+	// names reports whether the add-on gets the hosting cluster that was found, or loses one that the hub had found.
+	names     bool
+	foundHost string
 	// waits tells, for each side, which works cannot be written before others apply objects.
 	waits map[works.Side][]string
 	// verified identifies the records of works of another version that this one renders the same; zero for none.

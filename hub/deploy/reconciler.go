@@ -54,6 +54,8 @@ type Reconciler struct {
 	Account string
 	// Hosting is how much a hosting cluster has to say.
 	Hosting hosting.Rules
+	// Sets reads ManagedClusterSets, of add-ons that ask for their hosting cluster.
+	Sets client.Reader
 	// Clock is the clock of a pass.
 	Clock clock.PassiveClock
 	// Workers is how many add-ons are reconciled at the same time; zero means 8.

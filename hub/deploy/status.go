@@ -73,9 +73,9 @@ func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 	}
 	concludeApplied(manifestApplied(f, works.Managed, p, done))
 	switch hostOf(f) {
-	case hostReady, hostRefused, hostUnwilling:
+	case hostReady, hostRefused, hostUnwilling, hostDiffers:
 		concludeApplied(manifestApplied(f, works.Hosting, p, done))
-	case hostNone, hostMissing, hostDeleting:
+	case hostNone, hostMissing, hostDeleting, hostPending:
 		meta.RemoveStatusCondition(&status.Conditions, addonv1beta1.ManagedClusterAddOnHostingManifestApplied)
 	}
 	if condition, known := healthOf(f, healthSide(f, done.current)); known {
@@ -322,6 +322,9 @@ func refusedManifests(work *workv1.ManifestWork) []string {
 // outcomeOf returns the outcome of the pass.
 func outcomeOf(f facts, p plan, done results, published error) reconcile.Outcome {
 	outcome := reconcile.FromError(published).And(f.repeated())
+	if f.pendingHost != "" { // Sets, and the cluster that is claimed, start no pass.
+		outcome = outcome.And(reconcile.DoneUntil(f.now.Add(pause.Spread(lookForHost, 1, f.addOn.Namespace, f.addOn.Name))))
+	}
 	outcome = outcome.And(answered(f.registrationsErr, f.setupErr, f.refused, p.worksErr))
 	for _, err := range slices.Concat(done.bindings, done.works) {
 		var occupied *nameTakenError
@@ -344,8 +347,9 @@ func answered(answers ...error) reconcile.Outcome {
 	for _, err := range answers {
 		var wait *works.WaitError
 		var denied *notAcceptedError
+		var unhosted *noHostError
 		switch {
-		case err == nil, addon.IsNotReady(err), errors.As(err, &wait), errors.As(err, &denied):
+		case err == nil, addon.IsNotReady(err), errors.As(err, &wait), errors.As(err, &denied), errors.As(err, &unhosted):
 		case addon.IsInvalid(err):
 			outcome = outcome.And(reconcile.Stalled(err))
 		default:

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,11 +81,29 @@ func clusterSilent(cluster *clusterv1.ManagedCluster) bool {
 // own addition.
 const reasonNotConsented = "NotConsented"
 
+const (
+	// reasonHostPending means that no hosting cluster is found yet for an add-on that asks for one, reasonHostDiffers that
+	// the agent of the cluster runs elsewhere. OCM's API has both since 1.4; api v1.3.0 does not.
+	reasonHostPending = "HostingClusterAutoDiscoveryPending"
+	reasonHostDiffers = "HostingClusterMismatch"
+	// remedyDiffers ends the message about an agent that runs elsewhere.
+	remedyDiffers = ", and the add-on stays unavailable, because its Lease is looked for where the agent of the cluster " +
+		"runs. Delete the add-on and name that cluster, or correct the claim."
+	// lookForHost is how often a hosting cluster is looked for.
+	lookForHost = time.Minute
+)
+
+// differs begins the message about an agent that runs elsewhere.
+func differs(f facts) string {
+	return fmt.Sprintf("Annotation %s names cluster %s, and cluster %s says that its agent runs on cluster %q (claim %s)",
+		names.AnnotationHostingCluster, hostName(f), f.addOn.Namespace, hosting.Claimed(f.cluster), names.ClaimHostingCluster)
+}
+
 // concludeHost sets the condition on the hosting cluster of the add-on (docs/reference/hub.md, "Hosted add-ons"). It is
 // removed with the annotation.
 func concludeHost(f facts, conditions *[]metav1.Condition, set func(metav1.Condition)) {
-	name := f.addOn.Annotations[names.AnnotationHostingCluster]
-	if name == "" {
+	name := hostName(f)
+	if name == "" && f.pendingHost == "" {
 		meta.RemoveStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnHostingClusterValidity)
 		return
 	}
@@ -94,6 +113,8 @@ func concludeHost(f facts, conditions *[]metav1.Condition, set func(metav1.Condi
 	}
 	switch hostOf(f) {
 	case hostNone:
+	case hostPending:
+		c.Reason, c.Message = reasonHostPending, f.pendingHost
 	case hostMissing:
 		c.Message = fmt.Sprintf("There is no ManagedCluster %q, which annotation %s names as the hosting cluster. "+
 			"Correct the annotation, or register that cluster.", name, names.AnnotationHostingCluster)
@@ -111,9 +132,19 @@ func concludeHost(f facts, conditions *[]metav1.Condition, set func(metav1.Condi
 			"accept cluster %s consents by its annotation %s, a list of clusters separated by commas or %q: kubectl annotate "+
 			"managedcluster %s --overwrite %s=%s", name, names.AnnotationHostingCluster, f.addOn.Namespace, name,
 			names.AnnotationHosts, hosting.Everyone, name, names.AnnotationHosts, hosting.Listing(f.host, f.addOn.Namespace))
+	case hostDiffers:
+		c.Reason, c.Message = reasonHostDiffers, differs(f)+": nothing is written there"+remedyDiffers
 	case hostReady:
+		if hosting.Differs(f.addOn, f.cluster) {
+			c.Reason, c.Message = reasonHostDiffers, differs(f)+": what is there stays"+remedyDiffers
+			break
+		}
 		c.Status, c.Reason = metav1.ConditionTrue, addonv1beta1.HostingClusterValidityReasonValid
 		c.Message = fmt.Sprintf("The hub accepts hosting cluster %s.", name)
+		if hosting.Claimed(f.cluster) != "" {
+			c.Message = fmt.Sprintf("The hub accepts hosting cluster %s, and the agent of cluster %s runs there.", name,
+				f.addOn.Namespace)
+		}
 	}
 	set(c)
 }

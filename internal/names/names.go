@@ -23,6 +23,15 @@ const (
 	AnnotationLifecycle = "addon.open-cluster-management.io/lifecycle"
 	// AnnotationHostingCluster on a ManagedClusterAddOn names the cluster that hosts the add-on agent.
 	AnnotationHostingCluster = "addon.open-cluster-management.io/hosting-cluster-name"
+	// AnnotationInstallMode on a ManagedClusterAddOn says Hosted where the hub is to find the hosting cluster.
+	AnnotationInstallMode = "addon.open-cluster-management.io/install-mode"
+	// AnnotationHostManagedBy on a ManagedClusterAddOn says auto-discovery where the hub found the hosting cluster.
+	AnnotationHostManagedBy = "addon.open-cluster-management.io/hosting-cluster-name-managed-by"
+	// AnnotationAutoDiscovery on a ClusterManagementAddOn says Enable where the hub may find hosting clusters. It is for
+	// hubs whose definition lacks the field spec.hostedModeAutoDiscovery.
+	AnnotationAutoDiscovery = "addon.open-cluster-management.io/hosted-mode-auto-discovery"
+	// ClaimHostingCluster is the reserved ClusterClaim with the cluster on which the agent of a cluster runs.
+	ClaimHostingCluster = "hosting-cluster.open-cluster-management.io"
 	// AnnotationInstallNamespace carries the v1alpha1 field spec.installNamespace in v1beta1.
 	AnnotationInstallNamespace = "addon.open-cluster-management.io/v1alpha1-install-namespace"
 	// AnnotationAddOnConfiguration carries the deprecated v1alpha1 field spec.addOnConfiguration of a

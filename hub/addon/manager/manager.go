@@ -151,7 +151,7 @@ func setup(ctx context.Context, mgr *hubprocess.Manager, c Config, own addOns) e
 		Client: mgr.GetClient(), Bindings: mgr.GetClient(), Live: mgr.GetAPIReader(), Accounts: mgr.GetAPIReader(),
 		AddOns: api, Agents: own, Configurer: follower, Watch: own.only(follower.Watch),
 		Recorder: mgr.GetEventRecorder(deploy.Name), Home: c.HubNamespace, Account: c.account(),
-		Clock: clock.RealClock{}, Workers: c.Workers,
+		Clock: clock.RealClock{}, Workers: c.Workers, Sets: mgr.GetAPIReader(),
 		Hosting: hosting.Rules{RequireConsent: c.RequireHostingConsent && !c.TrustAsOCM, TrustAsOCM: c.TrustAsOCM},
 	}
 	indexer := mgr.GetFieldIndexer()

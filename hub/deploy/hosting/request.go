@@ -78,8 +78,8 @@ type Rules struct {
 }
 
 // Consents reports whether a cluster hosts an add-on. A list of the host counts, whatever it has. Without one, a name
-// that was copied from the managed cluster does not, because the agent of that cluster may have chosen it. A cluster
-// always hosts its own add-ons.
+// that was copied from the managed cluster does not, nor one that it claimed, because the agent of that cluster may have
+// chosen it. A cluster always hosts its own add-ons.
 func (r Rules) Consents(host *clusterv1.ManagedCluster, addOn *addonv1beta1.ManagedClusterAddOn) bool {
 	if host.Name == addOn.Namespace {
 		return true
@@ -89,7 +89,9 @@ func (r Rules) Consents(host *clusterv1.ManagedCluster, addOn *addonv1beta1.Mana
 			return name == Everyone || name == addOn.Namespace
 		})
 	}
-	return r.TrustAsOCM || (!r.RequireConsent && !slices.Contains(copied(addOn), names.AnnotationHostingCluster))
+	chosen := slices.Contains(copied(addOn), names.AnnotationHostingCluster) ||
+		addOn.Annotations[names.AnnotationHostManagedBy] == discovered
+	return r.TrustAsOCM || !r.RequireConsent && !chosen
 }
 
 // Listing returns the list of a host with one more cluster.

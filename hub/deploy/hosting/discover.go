@@ -1,0 +1,134 @@
+package hosting
+
+import (
+	"fmt"
+	"slices"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/clustersets"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+const (
+	// hosted is the value of names.AnnotationInstallMode that asks for a hosting cluster.
+	hosted = "Hosted"
+	// discovered is the value of names.AnnotationHostManagedBy of a hosting cluster that the hub found.
+	discovered = "auto-discovery"
+	// enabled is the value of names.AnnotationAutoDiscovery with which the hub finds hosting clusters for an add-on.
+	enabled = "Enable"
+)
+
+// Claimed returns the cluster on which the agent of a cluster runs, as that says by its reserved claim; empty when it
+// does not say so. Nil is a cluster that does not exist.
+func Claimed(cluster *clusterv1.ManagedCluster) string {
+	if cluster == nil {
+		return ""
+	}
+	for _, claim := range cluster.Status.ClusterClaims {
+		if claim.Name == names.ClaimHostingCluster {
+			return claim.Value
+		}
+	}
+	return ""
+}
+
+// Asks reports whether an add-on asks the hub to find its hosting cluster, and its owner allows that. cma is nil where
+// it does not exist.
+func Asks(addOn *addonv1beta1.ManagedClusterAddOn, cma *addonv1beta1.ClusterManagementAddOn) bool {
+	return addOn.DeletionTimestamp.IsZero() && addOn.Annotations[names.AnnotationInstallMode] == hosted &&
+		addOn.Annotations[names.AnnotationHostingCluster] == "" &&
+		cma != nil && cma.Annotations[names.AnnotationAutoDiscovery] == enabled
+}
+
+// Differs reports whether the agent of a cluster runs on another cluster than the one that an add-on names. What the
+// cluster does not say counts for nothing.
+func Differs(addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster) bool {
+	claimed, named := Claimed(cluster), addOn.Annotations[names.AnnotationHostingCluster]
+	return claimed != "" && named != "" && claimed != named && addOn.DeletionTimestamp.IsZero()
+}
+
+// Search is what is known of the hosting cluster that an add-on asks for.
+type Search struct {
+	AddOn   *addonv1beta1.ManagedClusterAddOn
+	Cluster *clusterv1.ManagedCluster
+	// Host is the cluster that Cluster claims; nil when that does not exist.
+	Host *clusterv1.ManagedCluster
+	// Sets are all cluster sets, and Unread is why they are not known.
+	Sets   []*clusterv1beta2.ManagedClusterSet
+	Unread error
+}
+
+// Find returns the hosting cluster, or why there is none yet, with a remedy. The cluster chooses it by its claim, so it
+// must be in a set with that cluster, which an administrator made, and consent by its list
+// (docs/reference/hub.md, "Hosting clusters that the hub finds").
+func (r Rules) Find(s Search) (host, pending string) {
+	name, of := Claimed(s.Cluster), s.Cluster.Name
+	switch {
+	case name == "":
+		return "", fmt.Sprintf("Cluster %s does not say on which cluster its agent runs (claim %s). Set "+
+			"spec.deployOption.reportHostingCluster of its Klusterlet to Enable, or --report-hosting-cluster and "+
+			"--hosting-cluster-name of its agent, or name the cluster by annotation %s.", of, names.ClaimHostingCluster,
+			names.AnnotationHostingCluster)
+	case s.Host == nil:
+		return "", fmt.Sprintf("Cluster %s says that its agent runs on cluster %q, which is not a ManagedCluster of this "+
+			"hub. Register that cluster, or correct the claim %s.", of, name, names.ClaimHostingCluster)
+	case !s.Host.DeletionTimestamp.IsZero() || !s.Cluster.DeletionTimestamp.IsZero():
+		return "", fmt.Sprintf("Cluster %s or %s, on which its agent runs, is being deleted.", of, name)
+	case s.Unread != nil:
+		return "", fmt.Sprintf("The ManagedClusterSets, one of which must have clusters %s and %s, cannot be read: %v", of, name,
+			s.Unread)
+	case !s.shareSet():
+		return "", fmt.Sprintf("Cluster %s says that its agent runs on cluster %s, and no ManagedClusterSet besides %s and %s "+
+			"has both. Put them into one, or name the cluster by annotation %s.", of, name, clustersets.Default,
+			clustersets.Global, names.AnnotationHostingCluster)
+	case !r.listed(s.Host, of):
+		return "", fmt.Sprintf("Cluster %s says that its agent runs on cluster %s, which does not consent to host its add-ons. "+
+			"An administrator who may accept cluster %s consents by its annotation %s: kubectl annotate managedcluster %s "+
+			"--overwrite %s=%s", of, name, name, names.AnnotationHosts, name, names.AnnotationHosts, Listing(s.Host, of))
+	}
+	return name, ""
+}
+
+// listed reports whether a host consents to a name that the cluster chose itself.
+func (r Rules) listed(host *clusterv1.ManagedCluster, cluster string) bool {
+	chosen := &addonv1beta1.ManagedClusterAddOn{}
+	chosen.Namespace = cluster
+	chosen.Annotations = map[string]string{names.AnnotationHostManagedBy: discovered}
+	return r.Consents(host, chosen)
+}
+
+// shareSet reports whether a set that an administrator made has both clusters. A set that goes, and one with a selector
+// that cannot be used, have none.
+func (s Search) shareSet() bool {
+	return slices.ContainsFunc(s.Sets, func(set *clusterv1beta2.ManagedClusterSet) bool {
+		if set.Name == clustersets.Default || set.Name == clustersets.Global || !set.DeletionTimestamp.IsZero() {
+			return false
+		}
+		members, err := clustersets.MembersOf([]string{set.Name}, map[string]*clusterv1beta2.ManagedClusterSet{set.Name: set})
+		return err == nil && members.Has(s.Cluster.Labels) && members.Has(s.Host.Labels)
+	})
+}
+
+// Named writes into an add-on the hosting cluster that was found for it, and takes one off that the hub had found and
+// that the add-on does not ask for any more. False means that nothing changes.
+func Named(addOn client.Object, found string) bool {
+	annotations := addOn.GetAnnotations()
+	byUs := annotations[names.AnnotationHostManagedBy] == discovered
+	switch {
+	case found != "":
+		annotations[names.AnnotationHostingCluster] = found
+		annotations[names.AnnotationHostManagedBy] = discovered
+	case byUs && annotations[names.AnnotationInstallMode] != hosted && addOn.GetDeletionTimestamp().IsZero():
+		delete(annotations, names.AnnotationHostingCluster)
+		delete(annotations, names.AnnotationHostManagedBy)
+	default:
+		return false
+	}
+	addOn.SetAnnotations(annotations)
+	return true
+}
