@@ -1,6 +1,7 @@
 package configure
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -215,7 +216,8 @@ func (f facts) noteWay(
 		since = was.LastTransitionTime
 	}
 	moved := was != nil && !since.Equal(&is.LastTransitionTime) // A failure of the add-on before this one is not of a round before.
-	stays := continues && way.Counts() && (!completed(*is) || !well(*conditions, way.Stage))
+	// Of an add-on without references the failure is that of the one before it.
+	stays := (continues || len(f.addOn.Status.ConfigReferences) == 0) && way.Counts() && (!completed(*is) || !well(*conditions, way.Stage))
 	switch {
 	case !f.planned && !stays, f.planned && f.admission.Decided() && (way.Stage == "" || moved && !stays):
 		meta.RemoveStatusCondition(conditions, names.ConditionRolloutFailed)
@@ -284,14 +286,19 @@ func (r recording) failing(c metav1.Condition, breaks bool) metav1.Condition {
 }
 
 // forgetApplied removes what is recorded as applied of a content that did not stay completed while it settled: the
-// cluster is on its way to it again, or fails.
+// cluster is on its way to it again, or fails. So it is where a configuration of its own spec went meanwhile, and all that
+// is left was applied.
 func forgetApplied(f facts, decided configuration, references []addonv1beta1.ConfigReference) {
-	if !addonconfig.SameDesired(f.addOn.Status.ConfigReferences, decided.references) {
+	isApplied := func(r addonv1beta1.ConfigReference) bool {
+		return r.LastAppliedConfig != nil && r.DesiredConfig != nil && *r.LastAppliedConfig == *r.DesiredConfig
+	}
+	on := func(r addonv1beta1.ConfigReference) bool { return !isApplied(r) } // It is on its way whatever is forgotten.
+	same := addonconfig.SameDesired(f.addOn.Status.ConfigReferences, decided.references)
+	if !same && slices.ContainsFunc(references, on) {
 		return
 	}
 	for i := range references {
-		if applied, desired := references[i].LastAppliedConfig, references[i].DesiredConfig; applied != nil &&
-			desired != nil && *applied == *desired {
+		if isApplied(references[i]) {
 			references[i].LastAppliedConfig = nil
 		}
 	}

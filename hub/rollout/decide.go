@@ -150,6 +150,8 @@ func (p plan) tell(of planner.Placement, result planner.Result, f facts) {
 		}
 		w := p.ways[c.Name]
 		switch {
+		case c.State == planner.Pending && w.failed && !c.HasFailed: // It never had what it waits for now.
+			a.way = addonconfig.Way{}
 		case w.fell && w.failed:
 			a.way = addonconfig.Way{Stage: addonconfig.ReasonUnavailable}
 		case w.broke, c.State == planner.Failed && !w.failed:
@@ -325,7 +327,12 @@ func (s *survey) look(cluster string, group fleet.Group) {
 		s.add(c, m.uid, s.judge(m, &c))
 		return
 	}
-	if !leaves && s.f.served[cluster] { // It is installed soon, or again.
+	if before := s.f.ways[cluster]; before.failed && !found && !leaves && !s.f.served[cluster] {
+		s.looked.Insert(cluster)
+		s.ways[cluster] = before.goesOn(s.of.common, "", s.f.now) // It does not count until it is served again.
+		return
+	}
+	if !leaves && s.f.served[cluster] || leaves && s.f.ways[cluster].failed { // It is installed soon, or again.
 		c.State, c.Since = planner.Awaited, m.goes()
 		before := s.f.ways[c.Name]
 		if found { // It goes, and a finalizer may keep it for long.
@@ -348,11 +355,15 @@ func (s *survey) way(m *member, target addonconfig.Target) way {
 	if stage != "" && !target.GivesAll(m.wayOf) {
 		stage = ""
 	}
+	if stage == "" || target.Gives(m.wayOf) {
+		w.given = s.of.target(m.cluster)
+		w.had = w.given == s.of.common
+	}
 	switch stage {
 	case addonconfig.ReasonFailed, addonconfig.ReasonUnavailable:
 		w.failed, w.broke, w.fell = true, true, stage == addonconfig.ReasonUnavailable
-	case addonconfig.ReasonTimedOut:
-		w.failed = true
+	case addonconfig.ReasonTimedOut: // Perhaps with the add-on before: what is known is that it was late.
+		w.failed, w.since = true, reconcile.Earliest(m.progressSince, s.f.now.Add(-s.deadline))
 	case addonconfig.ReasonAwaits:
 		w.awaits = m.way.Since
 	case addonconfig.ReasonAgain:
@@ -404,7 +415,8 @@ func (s *survey) add(c planner.Cluster, addOn types.UID, before way) {
 	if _, had := s.f.ways[c.Name]; had {
 		s.looked.Insert(c.Name)
 	}
-	if next, onWay := before.goesOn(s.of.common, addOn, s.f.now).follow(&c, s.soak, s.f.now); onWay {
+	w := before.goesOn(s.of.common, addOn, s.f.now)
+	if next, onWay := w.follow(&c, s.of.target(c.Name), s.soak, s.f.now); onWay {
 		s.ways[c.Name] = next
 	}
 	s.placement.Clusters = append(s.placement.Clusters, c)

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -28,6 +29,10 @@ type way struct {
 	// failed reports whether it failed or timed out in the last plan: nothing that it awaits since then excuses that. See
 	// excused.
 	failed bool
+	// given is what it was given last, and had reports whether it was given the target itself, without configurations of its
+	// own in the place of some: only what it had it gets again, whatever failed.
+	given string
+	had   bool
 	// broke is set where it failed, and did not time out: then it has failed until it is complete.
 	broke bool
 	// fell is set where it failed because its agent was not available: then it has failed until that is available.
@@ -68,19 +73,25 @@ func (w way) goesOn(target string, addOn types.UID, now time.Time) way {
 
 // follow gives a cluster the time that it takes in all where its add-on was created again, and returns its way from
 // here; false when it has arrived, or has not set out.
-func (w way) follow(c *planner.Cluster, soak time.Duration, now time.Time) (next way, onWay bool) {
+// offered is what the placement gives to the cluster now.
+func (w way) follow(
+	c *planner.Cluster, offered string, soak time.Duration, now time.Time,
+) (next way, onWay bool) {
+	if c.State != planner.Pending && c.State != planner.Awaited {
+		w.given, w.had = offered, w.had || offered == w.target
+	}
 	late, reports := w.again && !w.since.IsZero(), c.State == planner.Failed
 	if most := now.Add(max(soak, settled)); w.due.After(most) {
 		w.due = most // The clock was ahead.
 	}
 	switch c.State {
 	case planner.Pending:
+		had := w.given == offered || w.had && offered == w.target
 		switch {
-		case w.failed && c.AwaitsOwn.IsZero():
-			c.HasFailed = true
-			return w, true
-		case w.failed:
-			c.State, c.Since, c.AwaitsOwn = planner.Failed, w.since, time.Time{} // What it awaits excuses it no more.
+		case w.failed && (had || !c.AwaitsOwn.IsZero()):
+			if c.HasFailed = true; !had {
+				c.Held = cmp.Or(c.Held, "failed, and awaits what its own spec names") // That excuses it no more.
+			}
 			return w, true
 		case c.AwaitsOwn.IsZero():
 		case w.awaits.IsZero() && !w.since.IsZero():
@@ -112,7 +123,7 @@ func (w way) follow(c *planner.Cluster, soak time.Duration, now time.Time) (next
 		c.Since = w.since
 	case late && !w.due.IsZero():
 		c.Due = w.due
-	case late:
+	case late, w.failed: // Who timed out is not given more time by turns of its own configurations.
 		c.Since = reconcile.Earliest(c.Since, w.since)
 	}
 	if w.since.IsZero() {

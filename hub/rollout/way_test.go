@@ -166,3 +166,19 @@ func TestAnAddOnThatArrivedOrWaitedHasItsWholeDeadlineAgain(t *testing.T) {
 		assert.Empty(t, r.late)
 	})
 }
+
+// As TestAnAddOnThatIsDeletedOnItsWayIsAFailureAfterTheDeadline, and nothing happens for some minutes more.
+//
+// Shows: hub/rollout-again
+func TestWhoTimedOutWithoutAnAddOnStaysTimedOut(t *testing.T) {
+	both := []string{"a", "b"}
+	r := &turns{now: fixture.Noon()}
+	r.minute(r.addOn("first"), both...)
+	r.minute(r.inFlight("first", r.now), both...)
+	r.minute(nil, both...)
+	r.now = r.now.Add(19 * time.Minute)
+	for n := range 3 {
+		r.minute(nil, both...)
+		assert.Equal(t, []string{"a"}, r.late, "minute %d", n)
+	}
+}

@@ -74,6 +74,7 @@ func noteUnknown(flags *pflag.FlagSet, args []string, foreign *Foreign) {
 			flag = flags.Lookup(name)
 		case len(given) > 1 && given[0] == '-':
 			flag, hasValue = flags.ShorthandLookup(given[1:2]), hasValue || len(given) > len("-v")
+			given = given[:2] // The rest may be a value, which is not told.
 		default:
 			continue
 		}

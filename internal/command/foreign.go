@@ -71,7 +71,10 @@ func (f *Foreign) Unknown(flag, reason string) {
 	f.add(Note{Flag: flag, Reason: reason, Unknown: true})
 }
 
+// add adds a note. What is told comes from the arguments: it is one line, and short.
 func (f *Foreign) add(note Note) {
+	note.Flag = message.OneLine(message.Cut(note.Flag, maxSetting))
+	note.Reason = message.OneLine(message.Cut(note.Reason, maxNote))
 	if !slices.ContainsFunc(f.notes, func(has Note) bool { return has.Flag == note.Flag }) {
 		f.notes = append(f.notes, note)
 	}
@@ -110,6 +113,9 @@ func (f *Foreign) Count(registerer prometheus.Registerer) error {
 	gauge.WithLabelValues("known").Set(float64(len(f.notes) - unknown))
 	return nil
 }
+
+// maxSetting is how many bytes of the name of a setting are told.
+const maxSetting = 200
 
 // ReasonUnknownSettings is the reason of the Event about settings that are not known.
 const ReasonUnknownSettings = "UnknownSettings"

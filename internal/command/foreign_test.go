@@ -2,6 +2,7 @@ package command
 
 import (
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -146,4 +147,17 @@ func TestUnknownSettingsAreCountedAndTold(t *testing.T) {
 	t.Setenv("POD_NAME", "")
 	t.Setenv("HOSTNAME", "workstation")
 	assert.Nil(t, foreign.Event("spokelet-agent", "ns", time.Unix(7, 0)), "there is no pod")
+}
+
+// The arguments of a program may be written by an operator from what others say.
+func TestWhatIsToldOfAnUnknownSettingIsOneShortLineWithoutAValue(t *testing.T) {
+	var foreign Foreign
+	args := []string{"-ps3cr3t", "--new\nline=1", "--" + strings.Repeat("x", 5000)}
+	require.NoError(t, Program{Name: "program", Foreign: &foreign}.Parse(args, io.Discard, func(*pflag.FlagSet) {}))
+	require.Len(t, foreign.Notes(), 3)
+	for _, line := range foreign.Lines() {
+		assert.NotContains(t, line, "s3cr3t")
+		assert.NotContains(t, line, "\n")
+		assert.Less(t, len(line), 300)
+	}
 }

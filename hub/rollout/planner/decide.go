@@ -199,20 +199,20 @@ func (r rules) phase(c *Cluster, now time.Time) (p phase, until time.Time) {
 		}
 		return failing, end
 	case Awaited:
-		if c.HasFailed {
-			return lost, time.Time{}
+		var end time.Time
+		if r.expires && !c.Since.IsZero() {
+			end = reconcile.Earliest(c.Since.Add(r.deadline), r.last(c))
 		}
-		if !r.expires || c.Since.IsZero() {
-			return awaited, time.Time{}
-		}
-		end := reconcile.Earliest(c.Since.Add(r.deadline), r.last(c))
+		ended := !end.IsZero() && !now.Before(end)
 		switch {
-		case now.Before(end):
-			return awaited, end
-		case c.Again:
+		case ended && c.Again:
 			return gone, time.Time{}
+		case c.HasFailed:
+			return lost, time.Time{}
+		case ended:
+			return overdue, time.Time{}
 		}
-		return overdue, time.Time{}
+		return awaited, end
 	case Pending:
 	}
 	if c.HasFailed {

@@ -57,8 +57,8 @@ type Cluster struct {
 	Fell bool
 	// Again is set for a cluster that is Awaited because its add-on was deleted on its way, which it is since Since.
 	Again bool
-	// HasFailed is set for a cluster that is Awaited or Pending and failed or timed out with the target before, and has not
-	// been well since: its add-on was deleted. It is admitted again however many have failed.
+	// HasFailed is set for a cluster that is Awaited or Pending, failed or timed out with what it had before, and has not
+	// been well since. Where nothing holds it, it had the target, and is admitted to it again however many have failed.
 	HasFailed bool
 	// Broken reports whether an earlier target is not well there: it has not reached it, or does not work. It counts while
 	// the cluster is Pending.
@@ -176,7 +176,7 @@ func (r *Result) count(p Placement, members []member) {
 			c.TimedOut++
 		}
 		switch {
-		case m.State == Failed, m.HasFailed:
+		case m.State == Failed, m.HasFailed && !m.phase.late():
 			c.Failed++
 		case m.phase == done:
 			c.Done++
