@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -418,6 +419,66 @@ func TestScaledObjectUnderUpdate(t *testing.T) {
 	e.settled(w)
 	require.True(t, e.get(&live, e.cluster, "web"))
 	assert.Equal(t, int32(1), ptr.Deref(live.Spec.Replicas, 0), "a manifest that says how many is obeyed")
+}
+
+// TestARestartIsLeftAlone restarts a Deployment in the way of kubectl rollout restart, under either strategy that writes
+// its content.
+// Shows: work/restarted-workload
+func TestARestartIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	for name, strategy := range map[string]workv1.UpdateStrategy{
+		"update": {Type: workv1.UpdateStrategyTypeUpdate},
+		"apply":  {Type: workv1.UpdateStrategyTypeServerSideApply},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			a := e.start()
+			text := fmt.Sprintf(deployment, e.cluster)
+			w := e.work("w", text)
+			w.Spec.ManifestConfigs = e.deployments(strategy)
+			e.create(w)
+			e.settled(w)
+			e.quiet(a)
+
+			e.restart("web", "2026-01-02T03:04:05Z")
+			e.quiet(a)
+			assert.Equal(t, "2026-01-02T03:04:05Z", e.restartedAt("web"))
+			e.edit(w, func(w *workv1.ManifestWork) {
+				w.Spec.Workload.Manifests = e.manifests(strings.Replace(text, "web:1", "web:2", 1))
+			})
+			e.settled(w)
+			assert.Equal(t, "2026-01-02T03:04:05Z", e.restartedAt("web"), "a new manifest does not take it away either")
+			e.quiet(a)
+			a.stop()
+			again := e.start()
+			e.eventually("the second agent has looked", func() bool { return len(again.spoke.since(0)) > 0 })
+			e.quiet(again)
+			e.restart("web", "2026-01-02T03:05:00Z")
+			e.quiet(again)
+			assert.Equal(t, "2026-01-02T03:05:00Z", e.restartedAt("web"))
+			var live appsv1.Deployment
+			require.True(t, e.get(&live, e.cluster, "web"))
+			assert.Equal(t, "example.com/web:2", live.Spec.Template.Spec.Containers[0].Image)
+		})
+	}
+}
+
+// restart does to a Deployment what kubectl rollout restart does.
+func (e *env) restart(name, at string) {
+	e.Helper()
+	live := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: e.cluster, Name: name}}
+	patch := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":%q}}}}}`, at)
+	require.NoError(e, e.Patch(e.Context(), live,
+		client.RawPatch(types.StrategicMergePatchType, patch), client.FieldOwner("kubectl-rollout")))
+}
+
+// restartedAt returns when a Deployment was restarted; empty when that was undone.
+func (e *env) restartedAt(name string) string {
+	e.Helper()
+	var live appsv1.Deployment
+	require.True(e, e.get(&live, e.cluster, name))
+	return live.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"]
 }
 
 // upstream writes an object as the agent of OCM leaves it: with its name as manager and its owner.

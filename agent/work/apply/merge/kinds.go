@@ -26,6 +26,8 @@ const (
 	annotationDefaultClass = "storageclass.kubernetes.io/is-default-class"
 	// labelVolumeProfile on a CSIDriver is chosen by the cluster, too.
 	labelVolumeProfile = "security.openshift.io/csi-ephemeral-volume-profile"
+	// annotationRestartedAt on the pods of a workload is how kubectl rollout restart replaces them.
+	annotationRestartedAt = "kubectl.kubernetes.io/restartedAt"
 )
 
 // SetSpecHash sets the hash of the spec on the kinds that have one. A spec that cannot be read gets none: the API
@@ -61,9 +63,9 @@ func SetSpecHash(object *unstructured.Unstructured) {
 	object.SetAnnotations(annotations)
 }
 
-// yield returns the manifest with the live values of those fields that are not ours: the cluster chooses them, or they
-// were set through the scale subresource and the manifest leaves them open, such as the replicas that a
-// HorizontalPodAutoscaler sets.
+// yield returns the manifest with the live values of those fields that are not ours: the cluster chooses them, or the
+// manifest leaves them open and they were set through the scale subresource, such as the replicas that a
+// HorizontalPodAutoscaler sets, or by a restart.
 func yield(live, desired *unstructured.Unstructured) *unstructured.Unstructured {
 	wanted := desired
 	copied := func() *unstructured.Unstructured {
@@ -85,6 +87,11 @@ func yield(live, desired *unstructured.Unstructured) *unstructured.Unstructured 
 			next := copied()
 			next.SetLabels(withLabels(next.GetLabels(), map[string]string{labelVolumeProfile: chosen}))
 		}
+	case schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "apps", Kind: "DaemonSet"},
+		schema.GroupKind{Group: "apps", Kind: "StatefulSet"}:
+		if restart := restartOf(live); restart != nil {
+			addMissing(copied().Object, restart)
+		}
 	}
 	entries := live.GetManagedFields()
 	for i := range entries {
@@ -96,14 +103,28 @@ func yield(live, desired *unstructured.Unstructured) *unstructured.Unstructured 
 	return wanted
 }
 
-// addMissing adds the fields that a value lacks.
+// restartOf returns the annotation of a restart, as the part of a workload that has it; nil without one. To remove it
+// would replace the pods once more, or stop the rollout that replaces them.
+func restartOf(live *unstructured.Unstructured) map[string]any {
+	at, restarted, _ := unstructured.NestedString(live.Object, "spec", "template", "metadata", "annotations",
+		annotationRestartedAt)
+	if !restarted {
+		return nil
+	}
+	annotations := map[string]any{annotationRestartedAt: at}
+	return map[string]any{"spec": map[string]any{
+		"template": map[string]any{"metadata": map[string]any{"annotations": annotations}},
+	}}
+}
+
+// addMissing adds the fields that a value lacks, or has as null.
 func addMissing(value, more map[string]any) {
 	for key, extra := range more {
-		have, said := value[key]
+		have := value[key]
 		inner, isMap := have.(map[string]any)
 		deeper, goes := extra.(map[string]any)
 		switch {
-		case !said:
+		case have == nil:
 			value[key] = runtime.DeepCopyJSONValue(extra)
 		case isMap && goes:
 			addMissing(inner, deeper)

@@ -92,6 +92,45 @@ func TestMergeLeavesWhatWasScaled(t *testing.T) {
 	assert.Equal(t, map[string]any{"replicas": int64(2)}, next.Object["spec"], "a manifest that says how many is obeyed")
 }
 
+// Shows: work/restarted-workload
+func TestMergeLeavesARestart(t *testing.T) {
+	const at = `{metadata: {annotations: {kubectl.kubernetes.io/restartedAt: "2026-01-02T03:04:05Z"}}}`
+	for name, c := range map[string]struct {
+		kind, live, template, next string
+		want                       Delta
+	}{
+		"a template without metadata": {kind: "Deployment", live: at, template: `{}`, want: Equal, next: at},
+		"a DaemonSet":                 {kind: "DaemonSet", live: at, template: `{metadata: {}}`, want: Equal, next: at},
+		"a StatefulSet":               {kind: "StatefulSet", live: at, template: `{metadata: {annotations: null}}`, want: Equal, next: at},
+		"other annotations are those of the manifest": {
+			kind: "Deployment", want: Changed, template: `{metadata: {annotations: {a: "2"}}}`,
+			live: `{metadata: {annotations: {a: "1", b: "1", kubectl.kubernetes.io/restartedAt: now}}}`,
+			next: `{metadata: {annotations: {a: "2", kubectl.kubernetes.io/restartedAt: now}}}`,
+		},
+		"a manifest that sets it is obeyed": {
+			kind: "Deployment", live: at, template: `{metadata: {annotations: {kubectl.kubernetes.io/restartedAt: once}}}`,
+			want: Changed, next: `{metadata: {annotations: {kubectl.kubernetes.io/restartedAt: once}}}`,
+		},
+		"no restart": {kind: "Deployment", live: `{}`, template: `{}`, want: Equal, next: `{}`},
+		"a kind that kubectl does not restart": {
+			kind: "ReplicaSet", live: at, template: `{spec: {hostPID: true}}`, want: Changed, next: `{spec: {hostPID: true}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := func(template string) *unstructured.Unstructured {
+				return object(t, `{apiVersion: apps/v1, kind: `+c.kind+`, spec: {template: `+template+`}}`)
+			}
+			desired := of(c.template)
+			before := desired.DeepCopy()
+			next, got, err := Into(of(c.live), desired, metav1.OwnerReference{}, false)
+			require.NoError(t, err)
+			assert.Equal(t, c.want, got)
+			assert.Equal(t, of(c.next).Object["spec"], next.Object["spec"])
+			assert.Equal(t, before, desired, "the manifest is not touched")
+		})
+	}
+}
+
 func TestMarkSpec(t *testing.T) {
 	service := object(t, `{apiVersion: v1, kind: Service, spec: {ports: [{port: 80}]}}`)
 	SetSpecHash(service)
@@ -149,11 +188,11 @@ func TestOnlyTheScaleSubresourceLeavesFieldsOpen(t *testing.T) {
 }
 
 func TestAddMissing(t *testing.T) {
-	have := map[string]any{"a": "1", "m": map[string]any{"x": "1"}, "n": map[string]any{}, "s": "1"}
+	have := map[string]any{"a": "1", "m": map[string]any{"x": "1"}, "n": map[string]any{}, "s": "1", "z": nil}
 	addMissing(have, map[string]any{
-		"a": "2", "b": "2", "m": map[string]any{"x": "2", "y": "2"}, "n": "2", "s": map[string]any{"y": "2"},
+		"a": "2", "b": "2", "z": "2", "m": map[string]any{"x": "2", "y": "2"}, "n": "2", "s": map[string]any{"y": "2"},
 	})
 	assert.Equal(t, map[string]any{
-		"a": "1", "b": "2", "m": map[string]any{"x": "1", "y": "2"}, "n": map[string]any{}, "s": "1",
+		"a": "1", "b": "2", "z": "2", "m": map[string]any{"x": "1", "y": "2"}, "n": map[string]any{}, "s": "1",
 	}, have)
 }
