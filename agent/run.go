@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -106,9 +107,13 @@ func (a *agent) lead(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	pods, err := corev1client.NewForConfig(a.host)
+	if err != nil {
+		return fmt.Errorf("building the client of the pods of other agents: %w", err)
+	}
 	duties := a.config.Duties
 	e := leader.Election{
-		Times: a.config.Election, Client: leases, Namespace: a.config.Namespace,
+		Times: a.config.Election, Client: leases, Namespace: a.config.Namespace, Pods: pods,
 		Leases: leader.Leases(duties.Registration, duties.Works), Identity: own, Clock: a.clock,
 		Waiting: func(text string) {
 			if a.state.StandBy(text) {

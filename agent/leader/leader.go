@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/clock"
@@ -52,6 +53,8 @@ type Election struct {
 	// Client reads and writes Leases in Namespace.
 	Client    coordinationv1client.LeasesGetter
 	Namespace string
+	// Pods reads the pods in Namespace, where an agent may.
+	Pods corev1client.PodsGetter
 	// Leases are the names of the Leases to hold, in the order in which they are acquired.
 	Leases []string
 	// Identity is the name of this process among the candidates.
@@ -88,8 +91,8 @@ func (e Election) hold(ctx context.Context, leases []string, lead func(ctx conte
 }
 
 // vacant waits until a Lease can be acquired, and reports whether it can: ctx may end before. It reads the Lease more
-// often than the election would, so that one that was released is acquired soon. It releases a Lease that expired in the
-// place of its holder.
+// often than the election would, so that one that was released is acquired soon. It releases a Lease in the place of its
+// holder when that does not hold it any more.
 func (e Election) vacant(ctx context.Context, name string) bool {
 	var seen coordinationv1.LeaseSpec
 	var since time.Time
@@ -103,7 +106,7 @@ func (e Election) vacant(ctx context.Context, name string) bool {
 		switch {
 		case apierrors.IsNotFound(err), err == nil && (holder == "" || holder == e.Identity):
 			return true
-		case err == nil && since.Add(time.Duration(ptr.Deref(seen.LeaseDurationSeconds, 0))*time.Second).Before(now):
+		case err == nil && e.over(ctx, seen, now.Sub(since)):
 			found.Spec.HolderIdentity = ptr.To("")
 			if _, err = e.Client.Leases(e.Namespace).Update(ctx, found, metav1.UpdateOptions{}); err == nil {
 				return true

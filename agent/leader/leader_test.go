@@ -39,7 +39,7 @@ var both, registration, works = Leases(true, true), Leases(true, false), Leases(
 // candidate is an agent that wants the Leases.
 func candidate(client *fake.Clientset, name string, leases []string) Election {
 	return Election{
-		Times: times, Client: client.CoordinationV1(), Namespace: "ns", Leases: leases, Identity: name,
+		Times: times, Client: client.CoordinationV1(), Pods: client.CoreV1(), Namespace: "ns", Leases: leases, Identity: name,
 		Clock: clock.RealClock{}, Waiting: func(string) {},
 	}
 }

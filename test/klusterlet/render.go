@@ -28,7 +28,7 @@ type Klusterlet struct {
 	UID string
 	// Image is the image of the agents.
 	Image string
-	// Replicas is the number of pods of each Deployment. One replica gets no leader election.
+	// Replicas is the number of pods of each Deployment. One replica gets no leader election, as in some releases.
 	Replicas int
 	// Hosted is set in the modes Hosted and SingletonHosted.
 	Hosted bool

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,7 +67,7 @@ func TestOneProcessDoesBothAsAKlusterletStartsIt(t *testing.T) {
 	}
 }
 
-// A Deployment with one replica gets no leader election, and so no Lease.
+// Some releases of the operator switch leader election off for a Deployment with one replica.
 func TestAReplicaAloneHoldsNoLease(t *testing.T) {
 	k := newKlusterlet(t, "alone", true)
 	k.run(k.both().with("--disable-leader-election"))
@@ -90,6 +91,35 @@ func TestASecondPodWaitsForTheFirstAndTakesOver(t *testing.T) {
 	k.work("one")
 	k.awaitApplied("one")
 	assert.Equal(t, second.name, k.holders()["klusterlet-agent-lock"])
+}
+
+// A Klusterlet that changes from Default to Singleton deletes the Deployment of an agent, and takes its rights before it
+// could release its Lease.
+// Shows: registration/lease-of-a-gone-pod
+func TestALeaseOfAPodThatIsGoneIsTakenOver(t *testing.T) {
+	k := newKlusterlet(t, "gone", true)
+	const name = "klusterlet-registration-agent-7d8f9c6b5d-x7k2p"
+	gone := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: name},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "agent", Image: "ocm"}}},
+	}
+	gone.Spec.ServiceAccountName = k.both().account
+	require.NoError(t, plane.Client.Create(t.Context(), gone))
+	const holder = name + "_0b5d2a3c-2f0e-4b7e-8a44-d5d0f4f2b1aa"
+	require.NoError(t, plane.Client.Create(t.Context(), &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: "registration-agent-lock"},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: ptr.To(holder), LeaseDurationSeconds: ptr.To[int32](3600),
+			RenewTime: ptr.To(metav1.NewMicroTime(time.Now())), AcquireTime: ptr.To(metav1.NewMicroTime(time.Now())),
+		},
+	}))
+	began := time.Now()
+	p := k.run(k.both().with("--leader-election-retry-period=1s"))
+	k.eventually(func() bool { return time.Since(began) > 15*time.Second }, "it had the time to take the Lease over")
+	p.awaitReadiness("registration-agent-lock is held by " + holder)
+	require.NoError(t, plane.Client.Delete(t.Context(), gone, client.GracePeriodSeconds(0)))
+	k.admit()
+	assert.Equal(t, p.name, k.holders()["registration-agent-lock"])
 }
 
 func TestAnAgentOfOCMThatHoldsALeaseIsWaitedFor(t *testing.T) {

@@ -125,8 +125,8 @@ func (w *world) join(ctx context.Context) error {
 	if err := w.cluster.ControlPlane.Apply(ctx, onTheSpoke); err != nil {
 		return err
 	}
-	if err := w.StartAgent(ctx, w.cluster, "--leader-elect=true", "--feature-gates=ClusterProperty=true",
-		"--appliedmanifestwork-eviction-grace-period=1s", "--work-cache-dir="+w.Dir()+"/works"); err != nil {
+	if err := w.StartAgent(ctx, w.cluster, "--leader-elect=true", "--leader-election-retry-period=1s",
+		"--feature-gates=ClusterProperty=true", "--appliedmanifestwork-eviction-grace-period=1s", "--work-cache-dir="+w.Dir()+"/works"); err != nil {
 		return err
 	}
 	if err := w.Accept(ctx, own, map[string]string{"environment": "demo"}); err != nil {
