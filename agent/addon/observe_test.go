@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"math/big"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -132,9 +133,15 @@ func TestASecretOfAnotherAgentIsAdoptedForItsContent(t *testing.T) {
 // certificateOf returns a certificate for a user, signed by itself.
 func certificateOf(t *testing.T, user string) []byte {
 	t.Helper()
+	return certificateUntil(t, user, time.Time{})
+}
+
+// certificateUntil returns a certificate of a user that expires at an instant.
+func certificateUntil(t *testing.T, user string, end time.Time) []byte {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: user}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: user}, NotAfter: end}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	require.NoError(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})

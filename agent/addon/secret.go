@@ -3,6 +3,7 @@ package addon
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -12,6 +13,7 @@ import (
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/internal/token"
 )
 
@@ -24,12 +26,27 @@ func tokenOf(secret *corev1.Secret) credential {
 	return credential{token: secret.Data[token.KeyToken], issuedAt: issue.PairOf(secret).IssuedAt}
 }
 
-// putToken writes the token into a Secret and removes a certificate that it replaces.
-func (c credential) putToken(secret *corev1.Secret) {
-	issue.Pair{IssuedAt: c.issuedAt}.Put(secret)
-	delete(secret.Data, csr.KeyCertificate)
-	delete(secret.Data, csr.KeyPrivateKey)
+// putToken writes the token into a Secret. A certificate that it replaces stays until it expires, by the time at the
+// hub: agents that are running read it from its files until they are restarted with the new kubeconfig.
+func (c credential) putToken(secret *corev1.Secret, now time.Time) {
+	replaced := issue.PairOf(secret)
+	replaced.IssuedAt = c.issuedAt // a Secret has one such annotation
+	replaced.Put(secret)
+	if len(replaced.Key) == 0 || !now.Before(issue.ExpiresAt(replaced)) {
+		delete(secret.Data, csr.KeyCertificate)
+		delete(secret.Data, csr.KeyPrivateKey)
+	}
 	secret.Data[token.KeyToken] = c.token
+}
+
+// untilToken returns the outcome until a token is to be replaced, or before that a certificate to be removed that
+// it replaced in the Secret.
+func (s *serving) untilToken(rotateAt time.Time, secret *corev1.Secret) reconcile.Outcome {
+	end := issue.ExpiresAt(issue.PairOf(secret))
+	if at := s.facts.toLocal(end); s.facts.hubNow().Before(end) && at.Before(rotateAt) {
+		return reconcile.DoneUntil(at)
+	}
+	return reconcile.DoneUntil(rotateAt)
 }
 
 // store writes the credential Secret if it differs. A Secret of that name without our labels becomes ours if another
@@ -82,7 +99,7 @@ func wrapStore(err error, reg registration) error {
 }
 
 // fill returns a copy of a Secret with the credential, the kubeconfig, labels and annotations. Unknown keys stay. The
-// update that stores the new credential also removes the old driver's keys.
+// update that stores a certificate also removes the token that it replaces.
 func (s *serving) fill(seen *corev1.Secret, fresh credential) (*corev1.Secret, error) {
 	secret := seen.DeepCopy()
 	if secret.Data == nil {
@@ -92,7 +109,7 @@ func (s *serving) fill(seen *corev1.Secret, fresh credential) (*corev1.Secret, e
 	describes, write := s.Server.Describes, s.Server.Kubeconfig
 	if s.reg.account != nil {
 		describes, write = s.Server.DescribesToken, s.Server.TokenKubeconfig
-		fresh.putToken(secret)
+		fresh.putToken(secret, s.facts.hubNow())
 	} else {
 		fresh.pair.Put(secret)
 		if s.reg.kubeconfig {

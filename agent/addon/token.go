@@ -50,7 +50,7 @@ func (s *serving) serveToken(ctx context.Context) result {
 	res.served = served
 	if have.good(s.facts.now) {
 		res.condition = token.Refreshed(have.verdict.ExpiresAt)
-		res.outcome = reconcile.DoneUntil(have.rotateAt)
+		res.outcome = s.untilToken(have.rotateAt, have.secret)
 		kept := credential{token: tokenOf(have.secret).token, issuedAt: have.issuedAt}
 		return res.failed(s.store(ctx, have.secret, kept))
 	}
@@ -106,7 +106,7 @@ func (s *serving) refresh(ctx context.Context, have tokenState, res result) resu
 	}
 	log.FromContext(ctx).Info("stored a token", "secret", s.reg.secret, "rotateAt", state.rotateAt)
 	res.served, res.condition = true, token.Refreshed(state.verdict.ExpiresAt)
-	res.outcome = reconcile.DoneUntil(state.rotateAt)
+	res.outcome = s.untilToken(state.rotateAt, have.secret)
 	return res
 }
 

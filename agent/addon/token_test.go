@@ -23,6 +23,7 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/csr/issue"
+	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/internal/token"
 )
 
@@ -190,9 +191,48 @@ func TestATokenIsReplacedInTheBandByOurClock(t *testing.T) {
 	}
 }
 
+// Shows: registration/certificates-to-tokens
+func TestAReplacedCertificateStaysUntilItExpires(t *testing.T) {
+	r := &Reconciler{Server: issue.HubServer{Cluster: "hub", Server: "https://hub"}}
+	reg := registration{kubeconfig: true, account: &account{}}
+	for name, c := range map[string]struct {
+		certificate []byte
+		key         string
+		stays       bool
+		until       time.Time
+	}{
+		"valid":               {certificateUntil(t, "user", noon.Add(time.Hour)), "key", true, noon.Add(time.Hour)},
+		"longer than a token": {certificateUntil(t, "user", noon.Add(48*time.Hour)), "key", true, noon.Add(24 * time.Hour)},
+		"expired":             {certificateUntil(t, "user", noon), "key", false, noon.Add(24 * time.Hour)},
+		"without a key":       {certificateUntil(t, "user", noon.Add(time.Hour)), "", false, noon.Add(24 * time.Hour)},
+		"garbage":             {[]byte("crt"), "key", false, noon.Add(24 * time.Hour)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pair := issue.Pair{Certificate: c.certificate, Key: []byte(c.key), IssuedAt: noon}
+			seen := &corev1.Secret{}
+			pair.Put(seen)
+			got, err := fill(r, reg, seen, credential{token: []byte("jwt"), issuedAt: noon})
+			require.NoError(t, err)
+			if c.stays {
+				assert.Equal(t, c.certificate, got.Data["tls.crt"])
+				assert.Equal(t, c.key, string(got.Data["tls.key"]))
+			} else {
+				assert.NotContains(t, got.Data, "tls.crt")
+				assert.NotContains(t, got.Data, "tls.key")
+			}
+			s := &serving{r, addonWith(), place{side: sideAgent}, reg}
+			assert.Equal(t, reconcile.DoneUntil(c.until), s.untilToken(noon.Add(24*time.Hour), got), "it goes in time")
+			s.facts.ahead = 2 * time.Hour
+			late, err := s.fill(seen, credential{token: []byte("jwt"), issuedAt: noon})
+			require.NoError(t, err)
+			assert.Equal(t, c.stays || name == "expired", late.Data["tls.crt"] != nil, "the time at the hub counts")
+		})
+	}
+}
+
 func TestFillChangesTheDriverInOneWrite(t *testing.T) {
 	r := &Reconciler{Server: issue.HubServer{Cluster: "hub", Server: "https://hub"}}
-	pair := issue.Pair{Certificate: []byte("crt"), Key: []byte("key"), IssuedAt: noon}
+	pair := issue.Pair{Certificate: certificateUntil(t, "user", noon.Add(2*time.Hour)), Key: []byte("key"), IssuedAt: noon}
 	byCSR, byToken := registration{kubeconfig: true}, registration{kubeconfig: true, account: &account{}}
 	first, err := fill(r, byCSR, &corev1.Secret{Data: map[string][]byte{"theirs": []byte("x")}},
 		credential{pair: pair})
@@ -200,8 +240,8 @@ func TestFillChangesTheDriverInOneWrite(t *testing.T) {
 	second, err := fill(r, byToken, first, credential{token: []byte("jwt"), issuedAt: noon.Add(time.Hour)})
 	require.NoError(t, err)
 	assert.Equal(t, "jwt", string(second.Data["token"]))
-	assert.NotContains(t, second.Data, "tls.crt")
-	assert.NotContains(t, second.Data, "tls.key")
+	assert.Equal(t, pair.Certificate, second.Data["tls.crt"], "agents that run have it in use")
+	assert.Equal(t, "key", string(second.Data["tls.key"]))
 	assert.True(t, r.Server.DescribesToken(second.Data["kubeconfig"]))
 	assert.True(t, noon.Add(time.Hour).Equal(tokenOf(second).issuedAt))
 	assert.Equal(t, "x", string(second.Data["theirs"]))

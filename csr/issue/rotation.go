@@ -124,10 +124,19 @@ func lifeOf(pair Pair, v PairVerdict, want csr.Request, now time.Time) (from, to
 	return from, to
 }
 
+// ExpiresAt returns when the first certificate of the chain of a pair expires; zero when the chain cannot be read.
+func ExpiresAt(pair Pair) time.Time {
+	chain, err := parseChain(pair.Certificate)
+	if err != nil {
+		return time.Time{}
+	}
+	return slices.MinFunc(chain, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) }).NotAfter
+}
+
 // IsExpired reports whether a pair can be read and a certificate of its chain is past its end.
 func IsExpired(pair Pair, now time.Time) bool {
-	chain, err := parseChain(pair.Certificate)
-	return err == nil && slices.ContainsFunc(chain, func(c *x509.Certificate) bool { return now.After(c.NotAfter) })
+	end := ExpiresAt(pair)
+	return !end.IsZero() && now.After(end)
 }
 
 // began is the instant at which the life of a pair began: when it was issued, or, where that is not known or cannot be,

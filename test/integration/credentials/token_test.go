@@ -252,8 +252,9 @@ func TestAnAgentThatTakesTokensFromNowOnKeepsTheCertificateUntilThen(t *testing.
 		runHubTokens(t, home)
 		second := m.awaitToken(m.addonNamespace)
 		assert.Equal(t, first.UID, second.UID)
-		assert.NotContains(t, second.Data, "tls.crt")
-		assert.NotContains(t, second.Data, "tls.key")
+		assert.Equal(t, first.Data["tls.crt"], second.Data["tls.crt"], "agents that run have the certificate in use")
+		assert.Equal(t, first.Data["tls.key"], second.Data["tls.key"])
+		assert.True(t, m.server.DescribesToken(second.Data["kubeconfig"]))
 		assert.Equal(t, token.User(m.name, hello), m.who(second).Username)
 		m.awaitCondition("TokenRefreshed", metav1.ConditionTrue, "AddonTokenRefreshed")
 		m.eventually(func() bool {
