@@ -108,7 +108,7 @@ func (s *serving) take(ctx context.Context, issuer issue.Issuer, have stored, an
 		res.missing = s.place.namespace
 		res = res.withFailure(fmt.Sprintf("namespace %s of the add-on agent does not exist or is being deleted on "+
 			"the cluster: the certificate is kept and stored as soon as the namespace is there", s.place.namespace))
-		res.outcome = res.outcome.And(s.awaitNamespace(s.place, s.facts.now))
+		res.outcome = res.outcome.And(s.awaitNamespace(s.place, s.facts.now)).And(s.restoreNamespace(ctx))
 		return res.failed(issuer.Keep(ctx, answer))
 	}
 	if err != nil {

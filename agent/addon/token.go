@@ -59,7 +59,8 @@ func (s *serving) serveToken(ctx context.Context) result {
 		return res
 	}
 	if s.namespaceMissing(ctx, have) {
-		res.missing, res.outcome = s.place.namespace, s.awaitNamespace(s.place, s.facts.now)
+		res.missing = s.place.namespace
+		res.outcome = s.awaitNamespace(s.place, s.facts.now).And(s.restoreNamespace(ctx))
 		return res.withFailure(fmt.Sprintf("namespace %s of the add-on agent does not exist or is being deleted on "+
 			"the cluster: the token is asked for as soon as the namespace is there", s.place.namespace))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -195,6 +196,24 @@ func TestATokenWaitsForItsNamespace(t *testing.T) {
 		m.awaitToken(m.addonNamespace)
 		m.awaitCondition("TokenRefreshed", metav1.ConditionTrue, "AddonTokenRefreshed")
 	})
+}
+
+// Shows: registration/shared-namespace
+func TestTheNamespaceThatAddOnsShareComesBack(t *testing.T) {
+	runHubTokens(t, home)
+	m := newTokenMember(t, "token-shared")
+	m.serve(m.accepted())
+	require.NoError(t, client.IgnoreNotFound(m.spoke.Client.Delete(t.Context(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: names.NamespaceAgentAddon},
+	})))
+	m.eventually(func() bool {
+		var shared corev1.Namespace
+		return apierrors.IsNotFound(m.spoke.Client.Get(t.Context(), client.ObjectKey{Name: names.NamespaceAgentAddon}, &shared))
+	}, "another add-on took it along")
+	m.enable(addonv1beta1.HealthCheckModeCustomized, names.NamespaceAgentAddon, kubeClient("user"))
+	m.awaitToken(names.NamespaceAgentAddon)
+	m.removeAddon()
+	m.awaitGone(names.NamespaceAgentAddon, helloKube)
 }
 
 // Shows: registration/service-account-recreated
