@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -320,6 +321,23 @@ func (s *serving) longestPause() time.Duration {
 	return min(lastPoll, max(left/pollShare, time.Second))
 }
 
+// acceptance returns what is missing of the acceptance of a cluster; nil when nothing is. The hub sets the condition
+// after it granted all rights, so nothing is forbidden from then on.
+func acceptance(own *clusterv1.ManagedCluster) error {
+	said := meta.FindStatusCondition(own.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
+	switch {
+	case said != nil && said.Status == metav1.ConditionTrue:
+		return nil
+	case !own.Spec.HubAcceptsClient:
+		return fmt.Errorf("ManagedCluster %s is not accepted: spec.hubAcceptsClient is false on the hub", own.Name)
+	case said == nil:
+		return fmt.Errorf("ManagedCluster %s is accepted by its spec, but has no condition %s: the hub manager sets it when "+
+			"the cluster has its rights; does one run on the hub?", own.Name, clusterv1.ManagedClusterConditionHubAccepted)
+	}
+	return fmt.Errorf("ManagedCluster %s is accepted by its spec, but condition %s is %s: %s", own.Name, said.Type,
+		said.Status, said.Message)
+}
+
 // poll returns why nothing can serve yet; nil when everything can.
 func (s *serving) poll(ctx context.Context) error {
 	name := s.credential.Identity.Cluster
@@ -330,10 +348,8 @@ func (s *serving) poll(ctx context.Context) error {
 	if s.config.Gates.MultipleHubs && bootstrap.Denied(&own) {
 		s.end(phaseOverError("the hub denied the cluster"))
 	}
-	// The hub sets the condition after it granted all rights, so nothing is forbidden from here on.
-	if !meta.IsStatusConditionTrue(own.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) {
-		return fmt.Errorf("ManagedCluster %s is not accepted: spec.hubAcceptsClient is %t on the hub", name,
-			own.Spec.HubAcceptsClient)
+	if err := acceptance(&own); err != nil {
+		return err
 	}
 	if !s.config.Duties.Registration {
 		return nil
