@@ -13,6 +13,7 @@ import (
 	"github.com/spokelet/spokelet/agent/health"
 	"github.com/spokelet/spokelet/agent/hubconn"
 	"github.com/spokelet/spokelet/agent/join"
+	"github.com/spokelet/spokelet/agent/work/latency"
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/names"
 )
@@ -43,6 +44,8 @@ type agent struct {
 	clock       clock.WithDelayedExecution
 	// hubClock is the clock of the hub.
 	hubClock *hubconn.Clock
+	// latency gets a line when a generation of a work is applied; nil writes none.
+	latency *latency.Log
 	// selector selects one of several hubs.
 	selector *bootstrap.Selector
 	// rejected is the last credential that the hub responded to with nothing but 401; nil when there is none.

@@ -102,7 +102,7 @@ func TestFeatureGates(t *testing.T) {
 		},
 		"all that are alpha": {
 			text: "AllAlpha=true,MultipleHubs=false",
-			want: Gates{ClusterClaim: true, ClusterProperty: true, AddonManagement: true, RawFeedback: true},
+			want: Gates{ClusterClaim: true, ClusterProperty: true, AddonManagement: true, RawFeedback: true, ApplyLatency: true},
 		},
 		"none that is beta":      {text: "AllBeta=false", want: Gates{}},
 		"an unknown one is told": {text: "Claims=true", want: DefaultGates(), notes: []string{"--feature-gates=Claims"}},
@@ -133,6 +133,6 @@ func TestFeatureGates(t *testing.T) {
 		})
 	}
 	defaults := DefaultGates()
-	assert.Equal(t, "AddonManagement=true,ClusterClaim=true,ClusterProperty=false,MultipleHubs=false,RawFeedbackJsonString=false",
+	assert.Equal(t, "AddonManagement=true,ClusterClaim=true,ClusterProperty=false,ManifestWorkApplyLatency=false,MultipleHubs=false,RawFeedbackJsonString=false",
 		(&command.Gates{Known: defaults.known()}).String())
 }

@@ -14,6 +14,8 @@ type Gates struct {
 	MultipleHubs bool
 	// RawFeedback lets feedback rules of works report lists, maps and fractions as JSON; off by default.
 	RawFeedback bool
+	// ApplyLatency writes a line to the standard output when a generation of a work is applied; off by default.
+	ApplyLatency bool
 }
 
 // DefaultGates returns the defaults of OCM.
@@ -28,6 +30,7 @@ func (g *Gates) known() map[string]command.Gate {
 		"ExecutorValidatingCaches": {
 			Stage: command.Alpha, On: true, Reason: "what an executor may do is always cached",
 		},
+		"ManifestWorkApplyLatency":   {Stage: command.Alpha, Value: &g.ApplyLatency},
 		"MultipleHubs":               {Stage: command.Alpha, Value: &g.MultipleHubs},
 		"RawFeedbackJsonString":      {Stage: command.Alpha, Value: &g.RawFeedback},
 		"SIGPlacementDecision":       {Stage: command.Alpha, Reason: "the agent reads no placement decisions"},

@@ -19,6 +19,7 @@ import (
 	"github.com/spokelet/spokelet/agent/bootstrap"
 	"github.com/spokelet/spokelet/agent/hubconn"
 	"github.com/spokelet/spokelet/agent/leader"
+	"github.com/spokelet/spokelet/agent/work/latency"
 	"github.com/spokelet/spokelet/internal/command"
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/memory"
@@ -76,6 +77,9 @@ func newAgent(config Config) (*agent, error) {
 		return nil, err
 	}
 	a.state.Undecodable = a.objects.Bad
+	if config.Gates.ApplyLatency {
+		a.latency = latency.New(os.Stdout, a.clock)
+	}
 	a.hubClock = hubconn.NewClock(a.clock)
 	a.selector = &bootstrap.Selector{Scheme: scheme, Wrap: config.WrapTransport}
 	if a.host, err = clientConfig(config.Kubeconfig, config.WrapTransport); err != nil {
@@ -103,13 +107,13 @@ func (a *agent) lead(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("building the client of the leader election: %w", err)
 	}
-	own, err := command.Identity()
-	if err != nil {
-		return err
-	}
 	pods, err := corev1client.NewForConfig(a.host)
 	if err != nil {
 		return fmt.Errorf("building the client of the pods of other agents: %w", err)
+	}
+	own, err := command.Identity()
+	if err != nil {
+		return err
 	}
 	duties := a.config.Duties
 	e := leader.Election{

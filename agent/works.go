@@ -37,7 +37,7 @@ func (a *agent) works(
 		Cluster: clusterName, AgentID: c.AgentID, HubHash: work.HubHash(server), Spoke: spoke,
 		EvictionGrace: max(c.EvictionGracePeriod, evictAtOnce), Workers: c.Workers, Clock: a.clock,
 		MaxWatches: c.MaxWatches, Relist: c.WorkRelist,
-		RawFeedback: c.Gates.RawFeedback, MaxJSONRawLength: c.MaxJSONRawLength,
+		RawFeedback: c.Gates.RawFeedback, MaxJSONRawLength: c.MaxJSONRawLength, Latency: a.latency,
 		RecordEvents: true, Metrics: metrics.Registry,
 		Missing:   missing.Policy(c.EvictMissingWorks),
 		OnMissing: func(text string) { a.state.Note(noteWorks, text) },

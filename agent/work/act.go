@@ -13,6 +13,7 @@ import (
 	"github.com/spokelet/spokelet/agent/work/apply"
 	"github.com/spokelet/spokelet/agent/work/executor"
 	"github.com/spokelet/spokelet/agent/work/inventory"
+	"github.com/spokelet/spokelet/agent/work/latency"
 	"github.com/spokelet/spokelet/agent/work/manifest"
 	"github.com/spokelet/spokelet/agent/work/prune"
 	"github.com/spokelet/spokelet/agent/work/watch"
@@ -42,7 +43,11 @@ func (r *Reconciler) apply(ctx context.Context, f *facts) reconcile.Outcome {
 	if err := errors.Join(r.goBack(ctx, f), r.recordGeneration(ctx, f)); err != nil {
 		return reconcile.FromError(err)
 	}
+	f.timing = r.Latency.Begin(f.reported())
 	results := r.act(ctx, f, &p)
+	if ctx.Err() == nil {
+		f.timing.End()
+	}
 	outcome := outcomeOf(results)
 	r.forgetUnserved(f, results)
 	unwanted := inventory.Unwanted(f.manifests, inventory.Tracked(f.applied))
@@ -119,12 +124,24 @@ func (r *Reconciler) act(ctx context.Context, f *facts, p *plan) []apply.Result 
 		for _, i := range rank {
 			group.Go(func() error {
 				results[i] = r.take(ctx, f, p, i)
+				if f.timing != nil && ctx.Err() == nil { // what a pass that is cut short did not do is no outcome
+					f.timing.Resource(i, resourceOf(&p.steps[i], &results[i]))
+				}
 				return nil
 			})
 		}
 		_ = group.Wait()
 	}
 	return results
+}
+
+// resourceOf is what a step did, for the lines about latency.
+func resourceOf(step *apply.Step, result *apply.Result) latency.Resource {
+	version := step.Known.State.Object.Version
+	if result.State != nil {
+		version = result.State.Object.Version
+	}
+	return latency.Resource{Manifest: step.Manifest, Err: result.Err, Version: version}
 }
 
 // take carries out a planned step when there is room for what it decodes, and records what was learned.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spokelet/spokelet/agent/work/apply"
 	"github.com/spokelet/spokelet/agent/work/executor"
+	"github.com/spokelet/spokelet/agent/work/latency"
 	"github.com/spokelet/spokelet/agent/work/manifest"
 	"github.com/spokelet/spokelet/agent/work/offline"
 	"github.com/spokelet/spokelet/agent/work/spoke"
@@ -45,6 +46,8 @@ type facts struct {
 	learned *workv1.ManifestWorkStatus
 	atHub   *workv1.ManifestWork
 	inCopy  bool
+	// timing tells how long the pass takes; nil tells nothing.
+	timing *latency.Pass
 }
 
 // orphans reports whether the work orphans an object. A work that is changed to orphan an object and deleted at once

@@ -17,6 +17,7 @@ import (
 	"github.com/spokelet/spokelet/agent/work/apply"
 	"github.com/spokelet/spokelet/agent/work/executor"
 	"github.com/spokelet/spokelet/agent/work/inventory"
+	"github.com/spokelet/spokelet/agent/work/latency"
 	"github.com/spokelet/spokelet/agent/work/missing"
 	"github.com/spokelet/spokelet/agent/work/offline"
 	"github.com/spokelet/spokelet/agent/work/prune"
@@ -86,6 +87,8 @@ type Reconciler struct {
 	Metrics prometheus.Registerer
 	// RawFeedback lets feedback rules report lists, maps and fractions as JSON (gate RawFeedbackJsonString).
 	RawFeedback bool
+	// Latency gets a line when a generation of a work is applied (gate ManifestWorkApplyLatency); nil writes none.
+	Latency *latency.Log
 	// MaxJSONRawLength is the longest such JSON, in bytes; 0 means feedback.DefaultMaxRawLength. The API accepts no more
 	// than 1024 characters.
 	MaxJSONRawLength int
@@ -134,6 +137,7 @@ func (r *Reconciler) forget(f *facts) {
 	r.store.Forget(f.owner)
 	r.authorizer.Forget(f.owner.Name)
 	r.notes.Forget(f.owner)
+	r.Latency.Forget(r.Cluster, f.owner.Name)
 }
 
 // wake reconciles the owner of an object, a moment later so that several events cause one pass.

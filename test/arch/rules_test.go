@@ -146,6 +146,7 @@ var workImports = map[string][]string{
 
 	"inventory": {"manifest", "spoke"},
 	"watch":     {"manifest"},
+	"latency":   {"manifest"},
 	"executor":  {"manifest", "spoke"},
 
 	"apply/content": {},

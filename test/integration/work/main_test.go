@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spokelet/spokelet/agent/work"
+	"github.com/spokelet/spokelet/agent/work/latency"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/watch"
 	"github.com/spokelet/spokelet/manifests"
@@ -125,6 +126,8 @@ type settings struct {
 	// rawFeedback is RawFeedback of the agent, maxWatches its MaxWatches.
 	rawFeedback bool
 	maxWatches  int
+	// latency is Latency of the agent.
+	latency *latency.Log
 	// fault answers a request to the spoke with an error when it returns true.
 	fault func(*http.Request) bool
 	// hubFault answers a request to the hub with an error unless it returns nil.
@@ -246,7 +249,7 @@ func (e *env) start() *agent {
 		Cache: e.openCache(), HubPatience: e.settings.hubPatience,
 		Cluster: e.cluster, AgentID: e.settings.agentID, HubHash: e.settings.hubHash, Hub: hub, Spoke: spoke,
 		EvictionGrace: e.settings.grace, DeletionTimeout: e.settings.patience, RecordEvents: e.settings.events,
-		RawFeedback: e.settings.rawFeedback, MaxWatches: e.settings.maxWatches,
+		RawFeedback: e.settings.rawFeedback, MaxWatches: e.settings.maxWatches, Latency: e.settings.latency,
 	}).SetupWithManager(mgr))
 	program := suite.StartProgram(e, "the work agent", mgr.Start)
 	a.stop, a.log = program.Stop, program.Log
