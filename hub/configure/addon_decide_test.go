@@ -25,6 +25,7 @@ func missingPlacement() []fleet.Doubt {
 	return []fleet.Doubt{{Why: errors.New("placement ns/p does not exist"), Missing: true}}
 }
 
+// Shows: hub/configured-words
 func TestConfigure(t *testing.T) {
 	held := addonconfig.Admission{Reason: "three at a time"}
 	configured := fixture.IsTrue("Configured")
@@ -44,12 +45,14 @@ func TestConfigure(t *testing.T) {
 		want   references
 		status metav1.ConditionStatus // "" when the condition is left alone
 		says   []string
+		// exactly is the whole message where we have nothing to add to the words of OCM.
+		exactly string
 		// unplanned tests keep their admission.
 		unplanned bool
 	}{
 		"no configs are a configuration too": {
 			facts:  facts{addOn: fixture.AddOn("c1"), cma: defaults(), placement: -1},
-			status: metav1.ConditionTrue, says: []string{"no configuration is asked for"},
+			status: metav1.ConditionTrue, exactly: "Configurations configured",
 		},
 		"a config gets its hash and generation": {
 			facts: facts{
@@ -57,7 +60,7 @@ func TestConfigure(t *testing.T) {
 				states: addonconfig.States{fixture.Template("t"): {Hash: "h", Generation: 4}},
 			},
 			want:   references{fixture.Observed(fixture.Desires(fixture.Template("t"), "h"), 4)},
-			status: metav1.ConditionTrue, says: []string{"1 of 1"},
+			status: metav1.ConditionTrue, exactly: "Configurations configured",
 		},
 		"what was applied is kept for a config that stays, not for another one": {
 			facts: facts{
@@ -289,6 +292,14 @@ func TestConfigure(t *testing.T) {
 					metav1.ConditionTrue: "ConfigurationsConfigured", metav1.ConditionFalse: "ConfigurationsNotConfigured",
 				}
 				assert.Equal(t, reason[test.status], got.configured.Reason)
+				begins := map[metav1.ConditionStatus]string{
+					metav1.ConditionTrue:  "Configurations configured",
+					metav1.ConditionFalse: "Configurations updated and not configured yet: ",
+				}
+				assert.True(t, strings.HasPrefix(got.configured.Message, begins[test.status]), got.configured.Message)
+				if test.exactly != "" {
+					assert.Equal(t, test.exactly, got.configured.Message)
+				}
 				for _, part := range test.says {
 					assert.Contains(t, got.configured.Message, part)
 				}

@@ -24,6 +24,13 @@ const (
 	reasonNotConfigured = "ConfigurationsNotConfigured"
 )
 
+// The messages of the condition Configured begin with the words of OCM, because tools compare them; what we know beside
+// follows.
+const (
+	messageConfigured    = "Configurations configured"
+	messageNotConfigured = "Configurations updated and not configured yet"
+)
+
 // Reasons of the condition addon.spokelet.io/Soaked.
 const (
 	reasonSoaked = "SoakedBefore"
@@ -212,22 +219,19 @@ func (f facts) heldCondition(held string, doubts []fleet.Doubt) *metav1.Conditio
 	condition := notConfigured(held)
 	if f.configured() && (f.unselected() || len(doubts) > 0) {
 		condition.Status, condition.Reason = metav1.ConditionTrue, reasonConfigured
+		condition.Message = said(messageConfigured, held)
 	}
 	return condition
 }
 
 // successMessage returns the message for a configuration that is determined.
 func successMessage(target addonconfig.Target) string {
-	if len(target.Desired) == 0 {
-		return "no configuration is asked for"
+	if len(target.Unsupported) == 0 {
+		return messageConfigured
 	}
-	text := fmt.Sprintf("%d of %d configurations are determined", len(target.Desired)-len(target.Unsupported),
-		len(target.Desired))
-	if len(target.Unsupported) > 0 {
-		text += ", the others are of a kind that the add-on does not support: " +
-			message.List(target.Unsupported, maxListed, "; ")
-	}
-	return text
+	return said(messageConfigured, fmt.Sprintf("%d of %d configurations are determined, the others are of a kind that the "+
+		"add-on does not support: %s", len(target.Desired)-len(target.Unsupported), len(target.Desired),
+		message.List(target.Unsupported, maxListed, "; ")))
 }
 
 func notConfigured(text string) *metav1.Condition {
@@ -235,8 +239,16 @@ func notConfigured(text string) *metav1.Condition {
 		Type:    addonv1beta1.ManagedClusterAddOnConditionConfigured,
 		Status:  metav1.ConditionFalse,
 		Reason:  reasonNotConfigured,
-		Message: strings.TrimSpace(text),
+		Message: said(messageNotConfigured, text),
 	}
+}
+
+// said returns the words of OCM, and then what we know beside.
+func said(words, ours string) string {
+	if ours = strings.TrimSpace(ours); ours == "" {
+		return words
+	}
+	return words + ": " + ours
 }
 
 // chosen returns the contents that references name.

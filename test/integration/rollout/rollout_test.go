@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -203,7 +204,13 @@ func TestReplacedPlacementKeepsWhatItSelected(t *testing.T) {
 	w.selects("high")
 	says("placement " + w.namespace + "/high has not decided yet")
 	w.reselects("high", cluster)
-	says("1 of 1 configurations are determined")
+	w.eventually(cluster, func(c assert.TestingT, addon *addonv1beta1.ManagedClusterAddOn) {
+		configured := meta.FindStatusCondition(addon.Status.Conditions, "Configured")
+		if assert.NotNil(c, configured) {
+			assert.Equal(c, "Configurations configured", configured.Message)
+		}
+	})
+	w.eventuallyDesires(cluster, high)
 	w.reselects("high", "another")
 	w.eventuallyDesires(cluster, low)
 }
