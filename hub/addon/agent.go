@@ -57,6 +57,9 @@ type Resolved struct {
 	Registrations []addonv1beta1.RegistrationConfig
 	// Setup is the namespace, the permissions and the health probe of the agent.
 	Setup Setup
+	// Withheld is why the agent does not get all that its author asks of the hub, although it is deployed; nil when it
+	// does. It gets what Registrations and Setup have, and the RoleBindings that it has stay. It is an InvalidError.
+	Withheld error
 	// NextHealth is the health probe that the author asks for and that does not count before the next rollout; empty when
 	// the one in Setup is that.
 	NextHealth HealthProbe

@@ -85,6 +85,31 @@ func TestAServiceAccountOfOthersIsNotBound(t *testing.T) {
 	}
 }
 
+// The definition asks for more than the agent gets. It is deployed, keeps the roles that it has, and says why it gets no
+// others.
+//
+// Shows: hub/template-of-another
+func TestAnAgentThatIsDeniedAPartIsDeployedWithWhatItHas(t *testing.T) {
+	f, _ := tokenFacts()
+	for _, s := range planBindings(f, nil) {
+		f.bindings = append(f.bindings, s.After)
+	}
+	f.accountOurs, f.setup.Permissions = false, nil
+	f.withheld = &addon.InvalidError{Message: "AddOnTemplate t is for another add-on"}
+	f.former = []*rbacv1.RoleBinding{roleBinding("elsewhere", "", "a")}
+	p := decide(f)
+	require.NoError(t, p.worksErr)
+	require.Len(t, p.bindings, 1, "the agent of this cluster keeps what those of all clusters have")
+	assert.Equal(t, "elsewhere", p.bindings[0].After.Namespace)
+	assert.Equal(t, reconcile.Create, p.bindings[0].Verb)
+	condition, known := registrationApplied(f, p, results{bindings: make([]error, 1)})
+	require.True(t, known)
+	assert.Equal(t, metav1.ConditionFalse, condition.Status)
+	assert.Equal(t, "SetPermissionFailed", condition.Reason)
+	assert.Equal(t, "AddOnTemplate t is for another add-on.", condition.Message)
+	assert.Equal(t, reconcile.ClassStalled, outcomeOf(f, p, results{}, nil).Class())
+}
+
 func TestAnAgentKeepsWhatItHasWhileItIsUnknownWhatItAsksFor(t *testing.T) {
 	f, _ := tokenFacts()
 	f.setupErr, f.registrationsErr = errors.New("no template"), errors.New("no template")

@@ -33,7 +33,7 @@ func decide(f facts) plan {
 	}
 	switch {
 	case f.accepted() != nil: // Its agents lose what they have (facts.ended).
-	case f.setupErr != nil:
+	case f.setupErr != nil, f.withheld != nil:
 		p.bindings = keepFormer(f)
 	case f.registrationsErr != nil, f.refused != nil:
 	case p.pending != "":

@@ -69,9 +69,9 @@ func dropBindings(bindings []*rbacv1.RoleBinding) []bindingStep {
 // unknown what it asks for, or its ServiceAccount is not ready. Of the latter, only what it asks for.
 func keepFormer(f facts) []bindingStep {
 	var permissions []addon.Permission
-	asked := distinct(f.setup.Permissions)
+	asked, unknown := distinct(f.setup.Permissions), f.setupErr != nil || f.withheld != nil
 	for _, binding := range f.former {
-		if binding.Namespace != f.cluster.Name && (f.setupErr != nil || isWanted(asked, binding)) {
+		if binding.Namespace != f.cluster.Name && (unknown || isWanted(asked, binding)) {
 			permissions = append(permissions, addon.Permission{
 				Namespace: binding.Namespace, RoleRef: binding.RoleRef, Subjects: binding.Subjects,
 			})

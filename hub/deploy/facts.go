@@ -65,6 +65,8 @@ type answers struct {
 	registrationsErr error
 	setup            addon.Setup
 	setupErr         error
+	// withheld is why the agent gets less than it asks for, so that its RoleBindings stay as they are; nil for all.
+	withheld error
 	// pendingHealth is the probe that the template asks for and that the next rollout brings; setup has the probe in use
 	// until then.
 	pendingHealth addon.HealthProbe

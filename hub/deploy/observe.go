@@ -102,7 +102,9 @@ func (r *Reconciler) ask(ctx context.Context, agent addon.Agent, f *facts, alway
 		f.answers = answers{registrationsErr: err, setupErr: err, renderErr: err}
 		return
 	}
-	f.answers = answers{registrations: resolved.Registrations, setup: resolved.Setup, remarks: resolved.Remarks}
+	f.answers = answers{
+		registrations: resolved.Registrations, setup: resolved.Setup, withheld: resolved.Withheld, remarks: resolved.Remarks,
+	}
 	if key, err := r.keyOf(ctx, agent, request, resolved.Key); err == nil && key != "" {
 		f.key, f.by = key, strings.TrimSpace(cmp.Or(r.Version, version.String())+" "+resolved.Version)
 	}

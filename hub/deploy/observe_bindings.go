@@ -32,7 +32,7 @@ func (r *Reconciler) observeBindings(ctx context.Context, agent addon.Agent, f f
 			return b, err
 		}
 	}
-	if f.setupErr == nil { // Without a setup nobody knows which roles the agent is to have.
+	if f.setupErr == nil && f.withheld == nil { // Else nobody knows which roles the agent is to have.
 		permissions := distinct(f.setup.Permissions)
 		b.refused = r.checkPermissions(ctx, f.foreign, key, permissions)
 		f.bindings = b.bindings

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/deploy/works"
+	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -56,6 +57,9 @@ func (r *Reconciler) Preview(ctx context.Context, key types.NamespacedName) (Pre
 		return Preview{}, fmt.Errorf("there is no add-on %s, no accepted cluster of it, or no agent", key)
 	}
 	p := decide(f)
+	if f.withheld != nil {
+		f.remarks = append(slices.Clone(f.remarks), message.Sentence(f.withheld.Error()))
+	}
 	result := Preview{
 		About: f.about, Choice: f.configuration.Choice, Pending: p.pending, Remarks: f.remarks,
 	}

@@ -123,7 +123,7 @@ func registrationApplied(f facts, p plan, done results) (metav1.Condition, bool)
 		Type: addonv1beta1.ManagedClusterAddOnRegistrationApplied, Status: metav1.ConditionFalse,
 		Reason: addonv1beta1.RegistrationAppliedSetPermissionFailed,
 	}
-	for _, err := range []error{f.accepted(), f.registrationsErr, f.setupErr, f.refused} {
+	for _, err := range []error{f.accepted(), f.registrationsErr, f.setupErr, f.withheld, f.refused} {
 		if addon.IsNotReady(err) {
 			return condition, false
 		}
@@ -325,7 +325,7 @@ func outcomeOf(f facts, p plan, done results, published error) reconcile.Outcome
 	if f.pendingHost != "" { // Sets, and the cluster that is claimed, start no pass.
 		outcome = outcome.And(reconcile.DoneUntil(f.now.Add(pause.Spread(lookForHost, 1, f.addOn.Namespace, f.addOn.Name))))
 	}
-	outcome = outcome.And(answered(f.registrationsErr, f.setupErr, f.refused, p.worksErr))
+	outcome = outcome.And(answered(f.registrationsErr, f.setupErr, f.withheld, f.refused, p.worksErr))
 	for _, err := range slices.Concat(done.bindings, done.works) {
 		var occupied *nameTakenError
 		switch {

@@ -41,14 +41,15 @@ func (a *agent) Resolve(ctx context.Context, request addon.Request) (addon.Resol
 		return addon.Resolved{}, err
 	}
 	cluster := request.Cluster.Name
-	resolved := addon.Resolved{Key: keyOf(request), Remarks: Remarks(in)}
-	if resolved.Registrations, err = Registrations(in.Template, cluster, a.name); err != nil {
+	resolved := addon.Resolved{Key: keyOf(request), Remarks: Remarks(in), Withheld: Withheld(in.Template, a.name)}
+	trusted := in.Template.trusted(a.name)
+	if resolved.Registrations, err = Registrations(trusted, cluster, a.name); err != nil {
 		return addon.Resolved{}, err
 	}
 	if resolved.Setup.Namespace, err = Namespace(in); err != nil {
 		return addon.Resolved{}, err
 	}
-	if resolved.Setup.Permissions, err = Permissions(in.Template, cluster, a.name); err != nil {
+	if resolved.Setup.Permissions, err = Permissions(trusted, cluster, a.name); err != nil {
 		return addon.Resolved{}, err
 	}
 	// An unknown probe leaves the health check unchanged; Render reports it.
@@ -118,7 +119,7 @@ func (a *agent) SigningCA(
 	if err != nil {
 		return addon.SigningCA{}, false, err
 	}
-	t := c.Template()
+	t := c.Template().trusted(a.name)
 	secret, found := SigningSecret(t, signerName, a.registry.home())
 	if !found {
 		return addon.SigningCA{}, false, nil
@@ -144,6 +145,9 @@ func (a *agent) SharedPermissions(ctx context.Context) ([]addon.Permission, erro
 			return nil, err
 		}
 		t := c.Template()
+		if err := Withheld(t, a.name); err != nil {
+			return nil, err
+		}
 		if err := CheckTrust(t, "", a.name, a.registry.home()); err != nil {
 			return nil, err
 		}

@@ -212,10 +212,14 @@ func TestAgentWaitsOrRefuses(t *testing.T) {
 		"no spec names a template": {func(_ *testing.T, w *world) {
 			w.request.Choice.Configs = w.request.Choice.Configs[:1]
 		}, notReady, "no spec of add-on a names an AddOnTemplate for cluster c1: name one"},
-		"a template of another add-on that asks for a certificate": {func(t *testing.T, w *world) {
+		"a template of another add-on that asks for a certificate is deployed without it": {func(t *testing.T, w *world) {
 			t.Helper()
 			w.use(t, templateObject("other", "b", "x"), customSigner("example.com/s"))
-		}, invalid, `AddOnTemplate other, .spec.addonName is "b"`},
+		}, ready, ""},
+		"a template of another add-on that asks for a signer of Kubernetes": {func(t *testing.T, w *world) {
+			t.Helper()
+			w.use(t, templateObject("other", "b", "x"), customSigner("kubernetes.io/kube-apiserver-client"))
+		}, invalid, "belongs to Kubernetes"},
 		"a template of another add-on that asks for nothing of the hub": {func(t *testing.T, w *world) {
 			t.Helper()
 			w.use(t, templateObject("other", "b", "x"))
@@ -248,6 +252,43 @@ func TestAgentWaitsOrRefuses(t *testing.T) {
 			assert.Equal(t, test.class, class(err), "%v", err)
 		})
 	}
+}
+
+// Shows: hub/template-of-another
+func TestATemplateOfAnotherAddOnIsDeployedWithoutWhatNeedsTrust(t *testing.T) {
+	w := newWorld(t)
+	other := templateObject("other", "b", "{{HUB_KUBECONFIG}}")
+	w.use(t, other, customSigner("example.com/s"), map[string]any{"type": "KubeClient", "kubeClient": map[string]any{
+		"hubPermissions": []any{
+			map[string]any{"type": "CurrentCluster", "currentCluster": map[string]any{"clusterRoleName": "cm-admin"}},
+		},
+	}})
+	rendering, err := w.agent.Render(t.Context(), w.request)
+	require.NoError(t, err)
+	assert.Len(t, rendering.Objects, 1)
+	resolved, err := w.agent.Resolve(t.Context(), w.request)
+	require.NoError(t, err)
+	assert.Empty(t, resolved.Setup.Permissions)
+	require.Len(t, resolved.Registrations, 1)
+	require.NotNil(t, resolved.Registrations[0].KubeClient)
+	assert.Equal(t, "system:open-cluster-management:cluster:c1:addon:a:agent:a-agent",
+		resolved.Registrations[0].KubeClient.Subject.User, "its own identity")
+	assert.True(t, addon.IsInvalid(resolved.Withheld))
+	require.EqualError(t, resolved.Withheld, `AddOnTemplate other, .spec.addonName is "b", so its hub permissions and its `+
+		`certificates of custom signers are for that add-on and not for a, which is deployed without them: create an `+
+		`AddOnTemplate of its own for a`)
+	_, signs, err := w.agent.SigningCA(t.Context(), w.request, "example.com/s")
+	require.NoError(t, err)
+	assert.False(t, signs)
+	w.configurer.named = append(w.configurer.named, chosen(t, other))
+	_, err = w.agent.SharedPermissions(t.Context())
+	require.ErrorContains(t, err, "spec.addonName", "bindings that are there stay")
+
+	w.use(t, templateObject("own", "a", "x"), customSigner("example.com/s"))
+	resolved, err = w.agent.Resolve(t.Context(), w.request)
+	require.NoError(t, err)
+	require.NoError(t, resolved.Withheld)
+	assert.Len(t, resolved.Registrations, 1)
 }
 
 // use has the rollout choose another template, with further registrations.

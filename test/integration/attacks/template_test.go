@@ -17,10 +17,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/test/suite"
 )
@@ -84,6 +86,10 @@ func TestNoTemplateGetsMoreThanWasGranted(t *testing.T) {
 			if d.signer != "" {
 				assertNoCertificate(t, addOn, d)
 			}
+			if d.addOn != "" {
+				work := &workv1.ManifestWork{ObjectMeta: in("cluster1", "addon-"+addOn+"-deploy-0")}
+				suite.Eventually(t, func() error { return get(work)(t.Context(), shared.admin) })
+			}
 		})
 	}
 	assertNothingBound(t, before)
@@ -137,7 +143,11 @@ func assertNoCertificate(t *testing.T, addOn string, d demand) {
 	asks.GenerateName, asks.DNSNames = "addon-cluster1-"+addOn+"-", []string{addOn + ".addon.open-cluster-management.io"}
 	asks.Labels = map[string]string{names.LabelClusterName: "cluster1", names.LabelAddonName: addOn}
 	asks.Signer, asks.User, asks.Groups = d.signer, d.user, []string{"x"}
-	s := post(t, forgery{as: agent1, asks: asks, rules: rules("AddonInvalid")})
+	reason := "AddonInvalid"
+	if d.addOn != "" { // The add-on is deployed without that signer.
+		reason = approve.ReasonSignerNotExpected
+	}
+	s := post(t, forgery{as: agent1, asks: asks, rules: rules(reason)})
 	suite.Eventually(t, func() error { return told(t.Context(), s) })
 	assertNotPassed(t, s)
 }
@@ -257,9 +267,14 @@ func TestATemplateThatIsEditedInPlaceGainsNothing(t *testing.T) {
 			edit := fmt.Appendf(nil, definition, addOn, made, d.registration)
 			require.NoError(t, shared.plane.Apply(t.Context(), edit))
 			suite.Eventually(t, func() error { return refusedOn(t.Context(), "cluster1", addOn, d.says) })
-			s := post(t, forgery{as: agent1, asks: honest, rules: rules("AddonInvalid")}) // a renewal
-			suite.Eventually(t, func() error { return told(t.Context(), s) })
-			assertNotPassed(t, s)
+			if d.addOn == "" {
+				s := post(t, forgery{as: agent1, asks: honest, rules: rules("AddonInvalid")}) // a renewal
+				suite.Eventually(t, func() error { return told(t.Context(), s) })
+				assertNotPassed(t, s)
+			} else { // Its own identity asks for no trust in the template.
+				s := post(t, forgery{as: agent1, asks: honest})
+				suite.Eventually(t, func() error { return shared.issued(t.Context(), s.request) })
+			}
 			assertNothingBound(t, before)
 			assert.NoError(t, shared.admin.Get(t.Context(), key, &rbacv1.RoleBinding{}), "what was granted stays")
 		})
