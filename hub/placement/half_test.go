@@ -5,7 +5,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -60,4 +62,32 @@ func TestAPlacementThatDecidedBeforeIsMisconfiguredHalfway(t *testing.T) {
 	require.NoError(t, hub.List(t.Context(), &pages))
 	d := fleet.NewDecisions(fleet.Seen{Key: key, Placement: &p, Pages: reconcile.Pointers(pages.Items), Own: true}, noon())
 	require.ErrorContains(t, d.Unfit, "is misconfigured")
+}
+
+// Nothing was ever decided, so nobody is told that no cluster is selected: who reads pages would uninstall what an
+// earlier Placement of this name installed.
+//
+// Shows: hub/misconfigured-undecided
+func TestANewPlacementThatIsMisconfiguredHasNoPage(t *testing.T) {
+	p := placement()
+	p.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup = intstr.FromString("none")
+	set, binding := boundIn(p.Namespace, setGlobal)
+	hub := hubWith(t, interceptor.Funcs{}, p, set, binding)
+	key := client.ObjectKeyFromObject(p)
+	r := &Reconciler{Client: hub, Live: hub, Clock: clocktesting.NewFakePassiveClock(noon())}
+	pages := func() int {
+		passOf(t, r, key)
+		var all clusterv1beta1.PlacementDecisionList
+		require.NoError(t, hub.List(t.Context(), &all))
+		return len(all.Items)
+	}
+	assert.Zero(t, pages())
+	var now clusterv1beta1.Placement
+	require.NoError(t, hub.Get(t.Context(), key, &now))
+	assert.True(t, meta.IsStatusConditionTrue(now.Status.Conditions, clusterv1beta1.PlacementConditionMisconfigured))
+
+	resize(t, hub, r, key, intstr.FromInt32(1))
+	assert.Equal(t, 1, pages(), "it is decided: no cluster is selected")
+	resize(t, hub, r, key, intstr.FromString("none"))
+	assert.Equal(t, 1, pages(), "what was decided stays")
 }
