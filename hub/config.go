@@ -43,6 +43,8 @@ type Config struct {
 	// confirms it. A share of 0 holds nothing.
 	RemovalLimitPercent  int
 	RemovalLimitClusters int
+	// ClusterLabels are put on the namespace, the roles and the bindings of each cluster.
+	ClusterLabels map[string]string
 	// WorkTTL makes the hub manager delete complete ManifestWorks when their ttlSecondsAfterFinished is over.
 	WorkTTL bool
 	// AutoApprovedCSRUsers are the users whose requests for a first credential of a cluster are approved without a person;

@@ -85,14 +85,26 @@ func TestCommandLinesOfOCMWork(t *testing.T) {
 	}
 	t.Run("flags without a meaning here are told once", func(t *testing.T) {
 		c, err := parse("controller", "--config=x", "--listen", ":8443", "--vmodule=a=1", "--log-flush-frequency=5s",
-			"--labels=a=b", "--terminate-on-files=x", "--auto-approved-arn-patterns=x", "--leader-election-namespace=x",
+			"--terminate-on-files=x", "--auto-approved-arn-patterns=x", "--leader-election-namespace=x",
 			"--logtostderr", "--cloudevents-client-id=x", "--config=y")
 		require.NoError(t, err)
 		notes := c.foreign.notes.Notes()
-		assert.Len(t, notes, 10)
+		assert.Len(t, notes, 9)
 		assert.Contains(t, notes, command.Note{
 			Flag: "--listen", Reason: "see --health-probe-bind-address and --metrics-bind-address",
 		})
+	})
+	t.Run("labels of what belongs to a cluster are taken, but none with a meaning", func(t *testing.T) {
+		c, err := parse("--labels=team=edge,app.kubernetes.io/part-of=fleet,example.com/a=")
+		require.NoError(t, err)
+		assert.Equal(t, map[string]string{"team": "edge", "app.kubernetes.io/part-of": "fleet", "example.com/a": ""},
+			c.ClusterLabels)
+		assert.Empty(t, c.foreign.notes.Notes())
+		c, err = parse("--labels=rbac.authorization.k8s.io/aggregate-to-admin=true,addon.spokelet.io/hub-permission=true," +
+			"open-cluster-management.io/cluster-name=c,kubernetes.io/x=y,a b=c,ok=fine")
+		require.NoError(t, err)
+		assert.Equal(t, map[string]string{"ok": "fine"}, c.ClusterLabels)
+		assert.Len(t, c.foreign.notes.Notes(), 5)
 	})
 	t.Run("users are taken under their former name", func(t *testing.T) {
 		c, err := parse("--cluster-auto-approval-users=a,b", "--feature-gates=ManagedClusterAutoApproval=true")

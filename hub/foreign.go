@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/spokelet/spokelet/internal/command"
 	"github.com/spokelet/spokelet/internal/message"
@@ -17,6 +18,8 @@ type foreignFlags struct {
 	// drivers are the registration drivers; workDriver is the driver of ManifestWorks.
 	drivers    []string
 	workDriver string
+	// labels are labels as key=value, separated by commas.
+	labels string
 	// resources are the resources that are deleted with a cluster, each as group/version/resource.
 	resources []string
 	// autoApproval and workTTL are feature gates.
@@ -41,6 +44,8 @@ func (c *Config) addForeignFlags(f *pflag.FlagSet) {
 		"how clusters and add-ons may get credentials: csr, token; both are always there")
 	f.StringSliceVar(&o.resources, "gc-resource-list", nil,
 		"what is removed with a cluster, as group/version/resource; always managedclusteraddons, then manifestworks")
+	f.StringVar(&o.labels, "labels", "", "labels of the namespace, roles and bindings that the hub manager makes for a cluster, "+
+		"as key=value, separated by commas; none of Kubernetes (but app.kubernetes.io), OCM and Spokelet")
 	f.StringVar(&o.workDriver, "work-driver", "kube", "how ManifestWorks travel; only kube is there")
 	f.Var(&command.Gates{Notes: &o.notes, Known: map[string]command.Gate{
 		"ManagedClusterAutoApproval":   {Value: &o.autoApproval},
@@ -67,7 +72,6 @@ func (c *Config) addForeignFlags(f *pflag.FlagSet) {
 	n.AcceptBool(f, "the log goes to standard error", "logtostderr", "alsologtostderr")
 	n.Accept(f, "the lease is in --namespace", "leader-election-namespace")
 	n.Accept(f, "a file that changes is read again, the process goes on", "terminate-on-files")
-	n.Accept(f, "no labels but those of the APIs are put on what belongs to a cluster", "labels")
 	n.Accept(f, "it is for other drivers than csr and token", "auto-approved-arn-patterns", "auto-approved-grpc-users",
 		"hub-cluster-arn", "aws-resource-tags", "grpc-ca-file", "grpc-key-file", "grpc-signing-duration")
 	n.Accept(f, "it is for another driver than kube", "work-driver-config", "cloudevents-client-id", "source-id")
@@ -96,12 +100,43 @@ func (c *Config) adopt() {
 		o.notes.Note("--auto-approved-csr-users", "feature gate ManagedClusterAutoApproval is off")
 	}
 	c.WorkTTL = c.WorkTTL && o.workTTL
+	c.ClusterLabels = o.clusterLabels()
 	for _, resource := range o.resources {
 		if !removed(resource) {
 			o.notes.Note("--gc-resource-list="+resource, "they are not removed with a cluster; only managedclusteraddons and "+
 				"manifestworks are: delete them yourself, or give them an owner that goes")
 		}
 	}
+}
+
+// clusterLabels returns the labels of what belongs to a cluster. A wrong one is told, because OCM's hub starts with it. One
+// that means something to Kubernetes or to us is as well: roles could be aggregated, or count as consented.
+func (o *foreignFlags) clusterLabels() map[string]string {
+	all := map[string]string{}
+	for _, pair := range strings.FieldsFunc(o.labels, func(r rune) bool { return r == ',' }) {
+		key, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
+		wrong := slices.Concat(validation.IsQualifiedName(key), validation.IsValidLabelValue(value))
+		switch {
+		case len(wrong) > 0:
+			o.notes.Note("--labels="+message.Cut(pair, maxLabel), wrong[0])
+		case isReserved(key):
+			o.notes.Note("--labels="+key, "labels of this domain have a meaning of their own on what belongs to a cluster")
+		default:
+			all[key] = value
+		}
+	}
+	return all
+}
+
+// maxLabel is how much of a wrong label is quoted.
+const maxLabel = 100
+
+// isReserved reports whether the domain of a label is one of Kubernetes, OCM or Spokelet.
+func isReserved(key string) bool {
+	domain, _, found := strings.Cut(key, "/")
+	return found && domain != "app.kubernetes.io" && slices.ContainsFunc(
+		[]string{"kubernetes.io", "k8s.io", "open-cluster-management.io", "spokelet.io"},
+		func(of string) bool { return domain == of || strings.HasSuffix(domain, "."+of) })
 }
 
 // removed reports whether a resource, as group/version/resource, is one that we delete with its cluster.

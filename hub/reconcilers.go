@@ -67,7 +67,8 @@ func setup(ctx context.Context, mgr *hubprocess.Manager, c Config, foreignWorks 
 		&cluster.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), AddOns: addOns, ForeignWorks: foreignWorks,
 			Trust: c.trust(), UnacceptedLife: c.unacceptedLife(), Recorder: mgr.GetEventRecorder(cluster.Name),
-			Meter: meter.New(now), Clock: now, Workers: c.Workers,
+			Labels: c.ClusterLabels,
+			Meter:  meter.New(now), Clock: now, Workers: c.Workers,
 		},
 		&approval.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: trusted, Home: c.Namespace, AddOns: addOns,

@@ -98,7 +98,7 @@ func TestHowTheReconcilersOfConfigurationsAreWired(t *testing.T) {
 func reconcilers(t *testing.T) map[string]reflect.Value {
 	t.Helper()
 	c := DefaultConfig()
-	c.Placement, c.WorkTTL = true, true
+	c.Placement, c.WorkTTL, c.ClusterLabels = true, true, map[string]string{"team": "edge"}
 	found := map[string]reflect.Value{}
 	for _, one := range wired(t, c) {
 		value := reflect.Indirect(reflect.ValueOf(one))

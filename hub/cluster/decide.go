@@ -119,7 +119,9 @@ func decideAccepted(f facts, p *plan) {
 	}
 	want := renderGrants(f.name, true)
 	var access []step
+	f.label(want.role, want.binding, want.registration, want.work)
 	for _, role := range sharedRoles() {
+		f.label(role)
 		access = append(access, ensureRole(f.shared[role.Name], role)...)
 	}
 	access = append(access, ensureRole(f.have.role, want.role)...)
@@ -127,6 +129,13 @@ func decideAccepted(f facts, p *plan) {
 	access = append(access, ensureBinding(f.have.registration, want.registration)...)
 	access = append(access, ensureBinding(f.have.work, want.work)...)
 	p.stages = [][]step{append(ensureNamespace(f), forgetDenial(f)...), append(access, ensureLease(f)...)}
+}
+
+// label puts the further labels on objects, but for those that ours have.
+func (f facts) label(objects ...metav1.Object) {
+	for _, o := range objects {
+		o.SetLabels(reconcile.WithEntries(f.labels, o.GetLabels()))
+	}
 }
 
 // wantedCluster returns the cluster with our finalizer, the annotation of its acceptance, a cluster set, the feature
@@ -152,7 +161,7 @@ func wantedCluster(f facts) *clusterv1.ManagedCluster {
 
 // ensureNamespace creates the namespace of the cluster, or labels one that tools of OCM labelled.
 func ensureNamespace(f facts) []step {
-	labels := map[string]string{names.LabelClusterName: f.name}
+	labels := reconcile.WithEntries(f.labels, map[string]string{names.LabelClusterName: f.name})
 	switch {
 	case f.namespace == nil:
 		return []step{{Verb: reconcile.Create, After: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{

@@ -20,6 +20,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // noon is when all tests take place.
@@ -55,6 +56,29 @@ func settledFacts() facts {
 		condition(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionTrue, "ManagedClusterAvailable", noon()),
 	}
 	return f
+}
+
+// Shows: registration/labels-of-clusters
+func TestWhatBelongsToAClusterGetsFurtherLabels(t *testing.T) {
+	f := settledFacts()
+	require.Empty(t, slices.Concat(steps(decide(f))...))
+	f.labels = map[string]string{"team": "edge", names.LabelClusterName: "other"}
+	p := decide(f)
+	labelled := 0
+	for _, stage := range p.stages {
+		for _, s := range stage {
+			require.Equal(t, reconcile.Patch, s.Verb)
+			assert.Equal(t, "edge", s.After.GetLabels()["team"], "%T", s.After)
+			assert.Equal(t, s.Before.GetLabels()[names.LabelClusterName], s.After.GetLabels()[names.LabelClusterName], "%T", s.After)
+			labelled++
+		}
+	}
+	assert.Equal(t, 7, labelled, "the namespace, the two shared roles, the role and three bindings")
+	delete(f.labels, names.LabelClusterName)
+	f.namespace, f.have, f.shared = nil, grants{}, map[string]*rbacv1.ClusterRole{}
+	for _, s := range slices.Concat(decide(f).stages...) {
+		assert.Equal(t, "edge", s.After.GetLabels()["team"], "%T", s.After)
+	}
 }
 
 func condition(kind string, status metav1.ConditionStatus, reason string, at time.Time) metav1.Condition {

@@ -53,6 +53,8 @@ type facts struct {
 	requests []*certificatesv1.CertificateSigningRequest
 	// unacceptedLife is how long a cluster that was never accepted stays; zero means for ever.
 	unacceptedLife time.Duration
+	// labels are further labels of what the cluster gets.
+	labels map[string]string
 	// trust decides which certificate requests are approved, and their clusters accepted, without a person.
 	trust approve.Trust
 	// metered holds what the agent does more often than a healthy one.
