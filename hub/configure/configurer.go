@@ -15,6 +15,7 @@ import (
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/kept"
 	"github.com/spokelet/spokelet/internal/objectwatch"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // Configurer decides the configuration of each add-on. Index must be called before the manager starts.
@@ -97,6 +98,9 @@ func (c *Configurer) configure(
 	}
 	result.Recheck, result.Unstored = decided.recheck, errors.Join(f.storeErr, others)
 	if addonapi.Managed(f.cma) && !decided.undecided {
+		if at := f.programAt(decided); c.knowsTime() && c.Placements.Clock.Now().Before(at) {
+			result.Recheck = reconcile.Earliest(result.Recheck, at)
+		}
 		result.Record = func(after *addonv1beta1.ManagedClusterAddOn, p addon.Progress) {
 			record(f, decided, after, p)
 		}
@@ -104,6 +108,9 @@ func (c *Configurer) configure(
 	}
 	return result, nil
 }
+
+// knowsTime reports whether there is a clock: what is only rendered from files needs none.
+func (c *Configurer) knowsTime() bool { return c.Placements != nil && c.Placements.Clock != nil }
 
 // orphaned returns the configuration of an add-on without a ClusterManagementAddOn. Its own spec still names some.
 func (c *Configurer) orphaned(

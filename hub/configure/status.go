@@ -25,6 +25,9 @@ func record(f facts, decided configuration, after *addonv1beta1.ManagedClusterAd
 		reconcile.SetCondition(&status.Conditions, *decided.configured, now)
 	}
 	condition := progress(f.addOn, status.Conditions, works, decided.references)
+	if condition.Reason == reasonWaitingForManifestApplied {
+		condition.Message += f.program(decided, now)
+	}
 	r := f.recording(decided, now)
 	if completed(condition) && len(works.RollingOut) > 0 && (r.settles || f.completedSince().IsZero()) {
 		condition = inProgress("progressing... " + message.List(works.RollingOut, maxListed, "; "))
