@@ -115,6 +115,15 @@ func ReadConfig(u *unstructured.Unstructured) (*addonv1beta1.AddOnDeploymentConf
 	return config, nil
 }
 
+// readReplicas reads the replicas that an AddOnDeploymentConfig asks for. The error is an addon.InvalidError.
+func readReplicas(u *unstructured.Unstructured) ([]addon.ReplicaConfig, error) {
+	u, err := unpacked(u)
+	if err != nil {
+		return nil, err
+	}
+	return addon.ReadReplicaConfigs(u)
+}
+
 // health returns the health probe of the agent (docs/adr/0021-works-of-an-add-on.md).
 func (t *Template) health() (addon.HealthProbe, error) {
 	switch t.probe {

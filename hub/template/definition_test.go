@@ -64,7 +64,7 @@ func TestPatternsOfContainersAreThoseOfTheAPI(t *testing.T) {
 	for _, pattern := range patterns {
 		expression := regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".+") + "$")
 		for _, id := range ids {
-			assert.Equal(t, expression.MatchString(id), matchesContainer(pattern, id), "%q on %q", pattern, id)
+			assert.Equal(t, expression.MatchString(id), addon.MatchesID(pattern, id), "%q on %q", pattern, id)
 		}
 	}
 }

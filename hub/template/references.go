@@ -47,6 +47,9 @@ func (a *agent) input(request addon.Request) (*Compiled, Input, error) {
 		if in.Config, err = ReadConfig(chosen.Object); err != nil {
 			return nil, Input{}, err
 		}
+		if in.Replicas, err = readReplicas(chosen.Object); err != nil {
+			return nil, Input{}, err
+		}
 	}
 	return c, in, nil
 }
@@ -70,35 +73,10 @@ func resourcesOf(
 	id := workload + ":" + container
 	for i := len(rules) - 1; i >= 0; i-- {
 		rule := &rules[i]
-		if !matchesContainer(rule.ContainerID, id) || (initial && !strings.HasSuffix(rule.ContainerID, ":"+container)) {
+		if !addon.MatchesID(rule.ContainerID, id) || (initial && !strings.HasSuffix(rule.ContainerID, ":"+container)) {
 			continue
 		}
 		return i, true
 	}
 	return 0, false
-}
-
-// matchesContainer reports whether an id matches a pattern, in which * stands for one or more characters.
-func matchesContainer(pattern, id string) bool {
-	parts := strings.Split(pattern, "*")
-	if len(parts) == 1 {
-		return pattern == id
-	}
-	rest, found := strings.CutPrefix(id, parts[0])
-	if !found {
-		return false
-	}
-	last := parts[len(parts)-1]
-	for _, part := range parts[1 : len(parts)-1] {
-		// The star before the part takes at least one character.
-		if rest == "" {
-			return false
-		}
-		at := strings.Index(rest[1:], part)
-		if at < 0 {
-			return false
-		}
-		rest = rest[1+at+len(part):]
-	}
-	return len(rest) > len(last) && strings.HasSuffix(rest, last)
 }

@@ -25,6 +25,8 @@ type Input struct {
 	Template *Template
 	// Config is the configuration of the add-on on this cluster; nil for none.
 	Config *addonv1beta1.AddOnDeploymentConfig
+	// Replicas is spec.replicaConfigs of the configuration, for which its type has no field.
+	Replicas []addon.ReplicaConfig
 	// Cluster is the managed cluster.
 	Cluster *clusterv1.ManagedCluster
 	// AddOn is the name of the add-on.
@@ -163,7 +165,7 @@ func (r *rendering) substitute(index int) *unstructured.Unstructured {
 func (r *rendering) finish(index int, u *unstructured.Unstructured, h home) *unstructured.Unstructured {
 	report := r.report(index)
 	checkIdentity(u, report)
-	u, decorated := r.decoration.decorate(u, report)
+	u, decorated := r.decoration.decorate(r.scaled(u), report)
 	if to := r.in.installNamespace(); to != "" {
 		u = h.moved(u, to)
 	}
@@ -172,6 +174,24 @@ func (r *rendering) finish(index int, u *unstructured.Unstructured, h home) *uns
 		r.decorated = append(r.decorated, namespace)
 	}
 	return u
+}
+
+// scaled returns a Deployment with the replicas that the configuration asks for; any other object as it is.
+func (r *rendering) scaled(u *unstructured.Unstructured) *unstructured.Unstructured {
+	kind, workload := workloadKindOf(u)
+	spec, is := u.Object["spec"].(map[string]any)
+	if !workload || !is || kind.resource != resourceDeployments {
+		return u
+	}
+	replicas, found := addon.ReplicasOf(r.in.Replicas, addon.DeploymentID(u.GetName()))
+	if !found {
+		return u
+	}
+	object := maps.Clone(u.Object)
+	spec = maps.Clone(spec)
+	spec["replicas"] = int64(replicas)
+	object["spec"] = spec
+	return &unstructured.Unstructured{Object: object}
 }
 
 // options returns the feedback rules and update strategies, which follow their objects to other namespaces and names.

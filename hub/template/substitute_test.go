@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/spokelet/spokelet/hub/addon"
 )
 
 // expand replaces the variables in a text, and returns those without a value.
@@ -68,6 +70,6 @@ func TestMatchesContainer(t *testing.T) {
 		"other signs are literal": {"deployments:a.b:c", "deployments:axb:c", false},
 	}
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) { assert.Equal(t, test.want, matchesContainer(test.pattern, test.id)) })
+		t.Run(name, func(t *testing.T) { assert.Equal(t, test.want, addon.MatchesID(test.pattern, test.id)) })
 	}
 }

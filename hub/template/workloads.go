@@ -30,12 +30,15 @@ const (
 	jobPodTemplate = "spec.jobTemplate.spec.template.spec"
 )
 
+// resourceDeployments is the resource whose replicas a configuration may set.
+const resourceDeployments = "deployments"
+
 // workloadKindOf returns the kind of an object with pods; false for every other object.
 func workloadKindOf(u *unstructured.Unstructured) (workloadKind, bool) {
 	group := u.GroupVersionKind().Group
 	switch kind := u.GetKind(); {
 	case group == "apps" && kind == "Deployment":
-		return workloadKind{resource: "deployments", path: podTemplate, ofOCM: true}, true
+		return workloadKind{resource: resourceDeployments, path: podTemplate, ofOCM: true}, true
 	case group == "apps" && kind == "DaemonSet":
 		return workloadKind{resource: "daemonsets", path: podTemplate, ofOCM: true}, true
 	case group == "apps" && kind == "StatefulSet":

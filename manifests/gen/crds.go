@@ -19,7 +19,7 @@ const apiModule = "open-cluster-management.io/api"
 // ManagedClusterAddOn and AddOnDeploymentConfig come from the v1beta1 folder, whose files serve both versions.
 func sources() map[string]string {
 	return map[string]string{
-		"hub/addondeploymentconfigs.yaml": "addon/v1beta1/0000_02_addon.open-cluster-management.io_" +
+		deploymentConfigs: "addon/v1beta1/0000_02_addon.open-cluster-management.io_" +
 			"addondeploymentconfigs.crd.yaml",
 		templates: "addon/v1alpha1/0000_03_addon.open-cluster-management.io_" +
 			"addontemplates.crd.yaml",
@@ -78,8 +78,59 @@ func withBeta(raw []byte) ([]byte, error) {
 	return slices.Concat(before, []byte(list), alpha, []byte("\n"), beta, []byte("\n"+end), status), nil
 }
 
+// deploymentConfigs is the definition of AddOnDeploymentConfigs.
+const deploymentConfigs = "hub/addondeploymentconfigs.yaml"
+
+// replicaConfigs is the schema of a field that OCM has and the API module does not yet. Without it an API server drops
+// the field.
+const replicaConfigs = `              replicaConfigs:
+                description: |-
+                  replicaConfigs sets the number of replicas of Deployments of the add-on agents.
+                  If several entries match a Deployment, the last one counts.
+                items:
+                  description: ReplicaConfig is the number of replicas of one or a
+                    group of Deployments.
+                  properties:
+                    replicas:
+                      description: replicas is the number of replicas.
+                      format: int32
+                      minimum: 0
+                      type: integer
+                    workloadID:
+                      description: |-
+                        workloadID is 'deployments:{name}', in which wildcards (*) can be used to match several Deployments.
+                      maxLength: 512
+                      pattern: ^(deployments|\*):.+$
+                      type: string
+                  required:
+                  - replicas
+                  - workloadID
+                  type: object
+                type: array
+`
+
+// withReplicas returns the definition of AddOnDeploymentConfigs with field spec.replicaConfigs in both versions.
+func withReplicas(raw []byte) ([]byte, error) {
+	const next = "              resourceRequirements:\n"
+	if bytes.Contains(raw, []byte("replicaConfigs:")) || bytes.Count(raw, []byte(next)) != 2 {
+		return nil, errors.New("the definition has spec.replicaConfigs, or not spec.resourceRequirements in two versions")
+	}
+	return bytes.ReplaceAll(raw, []byte(next), []byte(replicaConfigs+next)), nil
+}
+
+// completed returns a definition with what we add to that of the API module.
+func completed(name string, raw []byte) ([]byte, error) {
+	switch name {
+	case templates:
+		return withBeta(raw)
+	case deploymentConfigs:
+		return withReplicas(raw)
+	}
+	return raw, nil
+}
+
 // write makes the folder to hold exactly our CustomResourceDefinitions, byte for byte those of the API module in from,
-// except for bounds and the second version of AddOnTemplates.
+// except for bounds, the second version of AddOnTemplates and the replicas of AddOnDeploymentConfigs.
 func write(from, to string) error {
 	if err := os.RemoveAll(to); err != nil {
 		return fmt.Errorf("clearing %s: %w", to, err)
@@ -89,10 +140,8 @@ func write(from, to string) error {
 		if err != nil {
 			return fmt.Errorf("reading the definition for %s: %w", name, err)
 		}
-		if name == templates {
-			if raw, err = withBeta(raw); err != nil {
-				return fmt.Errorf("adding v1beta1 to %s: %w", name, err)
-			}
+		if raw, err = completed(name, raw); err != nil {
+			return fmt.Errorf("adding to %s: %w", name, err)
 		}
 		raw = bounded(raw)
 		target := filepath.Join(to, name)

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -33,6 +34,17 @@ func TestAddOnTemplatesGetASecondVersion(t *testing.T) {
 	require.ErrorContains(t, err, "does not have one version", "the API module has v1beta1 by itself")
 	_, err = withBeta([]byte("spec: {}\n"))
 	require.ErrorContains(t, err, "does not have one version")
+}
+
+func TestAddOnDeploymentConfigsGetReplicas(t *testing.T) {
+	const one = "            properties:\n              registries:\n              resourceRequirements:\n"
+	got, err := withReplicas([]byte(one + one))
+	require.NoError(t, err)
+	assert.Equal(t, 2, strings.Count(string(got), "              replicaConfigs:\n                description:"))
+	_, err = withReplicas(got)
+	require.ErrorContains(t, err, "the definition has spec.replicaConfigs", "the API module has it by itself")
+	_, err = withReplicas([]byte(one))
+	require.ErrorContains(t, err, "in two versions")
 }
 
 func TestWriteSaysWhatIsMissing(t *testing.T) {

@@ -40,7 +40,7 @@ func container(t *testing.T, deployment *unstructured.Unstructured, field string
 	return first[field]
 }
 
-// Shows: hub/configured-workloads
+// Shows: hub/configured-workloads, hub/replicas-stored
 func TestSettingsOfTheConfigurationReachTheWorkAndLeaveItAgain(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -89,6 +89,15 @@ func TestSettingsOfTheConfigurationReachTheWorkAndLeaveItAgain(t *testing.T) {
 				assert.Equal(t, "open-cluster-management-agent-addon/set-proxy-proxy-ca",
 					authorities.GetNamespace()+"/"+authorities.GetName())
 				assert.Equal(t, map[string]any{"ca-bundle.crt": "certificate"}, authorities.Object["data"])
+			},
+		},
+		"replicas": {
+			"  replicaConfigs: [{workloadID: \"deployments:*\", replicas: 0}, {workloadID: \"deployments:*\", replicas: 4}]\n",
+			func(t *testing.T, _ *workv1.ManifestWork, deployment *unstructured.Unstructured) {
+				t.Helper()
+				replicas, _, err := unstructured.NestedFieldNoCopy(deployment.Object, "spec", "replicas")
+				require.NoError(t, err)
+				assert.EqualValues(t, 4, replicas)
 			},
 		},
 		"resources": {
