@@ -15,7 +15,8 @@ import (
 
 // deploymentPod is the name of a pod of a Deployment: that of the Deployment, the hash of the template and a random
 // suffix. A host that the process of an agent may be named after is not called so.
-var deploymentPod = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*-[bcdfghjklmnpqrstvwxz2456789]{5,10}-[bcdfghjklmnpqrstvwxz2456789]{5}$`)
+var deploymentPod = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*-` +
+	`[bcdfghjklmnpqrstvwxz2456789]{5,10}-[bcdfghjklmnpqrstvwxz2456789]{5}$`)
 
 // podOf returns the pod that the holder of a Lease is; empty if it may be something else. An agent of ours is named
 // after its pod. One of OCM has a UID behind that, and so has one of ours that does not know its pod.

@@ -91,8 +91,8 @@ func (e Election) hold(ctx context.Context, leases []string, lead func(ctx conte
 }
 
 // vacant waits until a Lease can be acquired, and reports whether it can: ctx may end before. It reads the Lease more
-// often than the election would, so that one that was released is acquired soon. It releases a Lease in the place of its
-// holder when that does not hold it any more.
+// often than the election would, so that one that was released is acquired soon. It releases a Lease in the place of
+// its holder when that does not hold it any more.
 func (e Election) vacant(ctx context.Context, name string) bool {
 	var seen coordinationv1.LeaseSpec
 	var since time.Time
