@@ -43,8 +43,8 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 		"namespaces of the cluster that the agent runs on in which it may serve hosted add-ons, with --spoke-kubeconfig; "+
 			"empty means all, which needs rights in all")
 	f.BoolVar(&c.ReportHostingCluster, "report-hosting-cluster", c.ReportHostingCluster,
-		"report the cluster on which this agent runs by ClusterClaim hosting-cluster.open-cluster-management.io, so that the "+
-			"hub finds it for hosted add-ons; the agent needs get, create, update and delete on that claim")
+		"report the cluster on which this agent runs by ClusterClaim hosting-cluster.open-cluster-management.io, so that "+
+			"the hub finds it for hosted add-ons; the agent needs get, create, update and delete on that claim")
 	f.StringVar(&c.HostingClusterName, "hosting-cluster-name", c.HostingClusterName,
 		"name on the hub of the cluster on which this agent runs, for --report-hosting-cluster; empty means "+
 			"--spoke-cluster-name outside of hosted mode, and no claim in it")
@@ -210,7 +210,8 @@ func (c *Config) noteDrivers() {
 		{"--workload-source-driver", driverKube, &c.WorkSource, []string{driverKube, "mqtt", "grpc"}},
 	} {
 		if !slices.Contains(driver.known, *driver.value) {
-			c.foreign.Unknown(driver.flag, fmt.Sprintf("unknown driver %s, so it is %s", message.Quote(*driver.value), driver.instead))
+			reason := fmt.Sprintf("unknown driver %s, so it is %s", message.Quote(*driver.value), driver.instead)
+			c.foreign.Unknown(driver.flag, reason)
 			*driver.value = driver.instead
 		}
 	}

@@ -47,8 +47,8 @@ func TestAnAgentWorksWithSettingsOfALaterRelease(t *testing.T) {
 	config, err := ParseFlags("/registration-operator", later, io.Discard)
 	require.NoError(t, err)
 	require.NoError(t, config.Validate())
-	assert.Equal(t, "c1 true csr csr kube", fmt.Sprint(config.ClusterName, " ", config.Gates.ClusterProperty, " ",
-		config.RegistrationAuth, " ", config.AddonDriver, " ", config.WorkSource))
+	assert.Equal(t, "c1 true, csr, again csr, kube", fmt.Sprintf("%s %t, %s, again %s, %s", config.ClusterName,
+		config.Gates.ClusterProperty, config.RegistrationAuth, config.AddonDriver, config.WorkSource))
 	var unknown []string
 	for _, note := range config.foreign.Notes() {
 		if note.Unknown {

@@ -87,7 +87,8 @@ func (s *serving) reconcilers() []kit.Setup {
 		},
 		&agentcluster.Reconciler{
 			Hub: s.hub, Spoke: s.spoke, Cluster: id.Cluster, HubURL: s.target.Server.Server, Claims: c.Claims,
-			HostingCluster: c.hostingClaim(id.Cluster), NoClaims: !c.Gates.ClusterClaim, Properties: c.Gates.ClusterProperty, Period: c.Period,
+			HostingCluster: c.hostingClaim(id.Cluster), NoClaims: !c.Gates.ClusterClaim,
+			Properties: c.Gates.ClusterProperty, Period: c.Period,
 			Health: s.spokeHealth, Heartbeat: s.heartbeat, Clock: now,
 			OnAbsent: func(text string) { s.state.Note(noteCluster, text) },
 		},

@@ -44,8 +44,9 @@ func (c *Config) addForeignFlags(f *pflag.FlagSet) {
 		"how clusters and add-ons may get credentials: csr, token; both are always there")
 	f.StringSliceVar(&o.resources, "gc-resource-list", nil,
 		"what is removed with a cluster, as group/version/resource; always managedclusteraddons, then manifestworks")
-	f.StringVar(&o.labels, "labels", "", "labels of the namespace, roles and bindings that the hub manager makes for a cluster, "+
-		"as key=value, separated by commas; none of Kubernetes (but app.kubernetes.io), OCM and Spokelet")
+	f.StringVar(&o.labels, "labels", "",
+		"labels of the namespace, roles and bindings that the hub manager makes for a cluster, as key=value, "+
+			"separated by commas; none of Kubernetes (but app.kubernetes.io), OCM and Spokelet")
 	f.StringVar(&o.workDriver, "work-driver", "kube", "how ManifestWorks travel; only kube is there")
 	f.Var(&command.Gates{Notes: &o.notes, Known: map[string]command.Gate{
 		"ManagedClusterAutoApproval":   {Value: &o.autoApproval},
@@ -109,8 +110,8 @@ func (c *Config) adopt() {
 	}
 }
 
-// clusterLabels returns the labels of what belongs to a cluster. A wrong one is told, because OCM's hub starts with it. One
-// that means something to Kubernetes or to us is as well: roles could be aggregated, or count as consented.
+// clusterLabels returns the labels of what belongs to a cluster. A wrong one is told, because OCM's hub starts with it.
+// One that means something to Kubernetes or to us is as well: roles could be aggregated, or count as consented.
 func (o *foreignFlags) clusterLabels() map[string]string {
 	all := map[string]string{}
 	for _, pair := range strings.FieldsFunc(o.labels, func(r rune) bool { return r == ',' }) {

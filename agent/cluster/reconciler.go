@@ -25,8 +25,8 @@ type Reconciler struct {
 	NoClaims, Properties bool
 	// Claims selects the claims that are reported.
 	Claims ClaimRules
-	// HostingCluster is the value that the reserved claim on the cluster of the agent is kept at, empty for none; nil leaves
-	// the claim alone.
+	// HostingCluster is the value that the reserved claim on the cluster of the agent is kept at, empty for none; nil
+	// leaves the claim alone.
 	HostingCluster *string
 	// Period is the longest time between two passes; zero means no limit. It is a safety net: a pass in which nothing
 	// changed reads caches and sends nothing, and probes do not depend on the period (docs/adr/0006).

@@ -135,7 +135,7 @@ func sameTerm(a, b coordinationv1.LeaseSpec) bool {
 // acquire waits until this process holds a Lease, and calls lead with a context that ends when it loses the Lease. It
 // returns after lead has returned and the Lease is released.
 func (e Election) acquire(ctx context.Context, name string, lead func(ctx context.Context) error) error {
-	leads := make(chan context.Context, 1)
+	leads := make(chan (<-chan struct{}), 1)
 	elector, err := e.elector(name, leads)
 	if err != nil {
 		return err
@@ -151,10 +151,16 @@ func (e Election) acquire(ctx context.Context, name string, lead func(ctx contex
 	select {
 	case <-ctx.Done():
 	case <-ended:
-	case leading := <-leads:
+	case lost := <-leads:
 		acting, cancel := context.WithCancel(ctx)
 		defer cancel()
-		defer context.AfterFunc(leading, cancel)()
+		go func() {
+			select {
+			case <-lost:
+				cancel()
+			case <-acting.Done():
+			}
+		}()
 		err = lead(acting)
 	}
 	stop()
@@ -162,7 +168,9 @@ func (e Election) acquire(ctx context.Context, name string, lead func(ctx contex
 	return err
 }
 
-func (e Election) elector(name string, leads chan<- context.Context) (*leaderelection.LeaderElector, error) {
+// elector returns the election of a Lease. When this process holds it, leads gets a channel that is closed when it
+// loses it.
+func (e Election) elector(name string, leads chan<- (<-chan struct{})) (*leaderelection.LeaderElector, error) {
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: name,
 		Lock: &resourcelock.LeaseLock{
@@ -173,7 +181,7 @@ func (e Election) elector(name string, leads chan<- context.Context) (*leaderele
 		LeaseDuration: e.Times.LeaseDuration, RenewDeadline: e.Times.RenewDeadline, RetryPeriod: e.Times.RetryPeriod,
 		ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(leading context.Context) { leads <- leading },
+			OnStartedLeading: func(leading context.Context) { leads <- leading.Done() },
 			OnStoppedLeading: func() {},
 		},
 	})

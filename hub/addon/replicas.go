@@ -20,8 +20,8 @@ type ReplicaConfig struct {
 	Replicas int32 `json:"replicas"`
 }
 
-// ReadReplicaConfigs reads spec.replicaConfigs of an AddOnDeploymentConfig; none where the field is not there. The error
-// is an InvalidError.
+// ReadReplicaConfigs reads spec.replicaConfigs of an AddOnDeploymentConfig; none where the field is not there. The
+// error is an InvalidError.
 func ReadReplicaConfigs(config *unstructured.Unstructured) ([]ReplicaConfig, error) {
 	invalid := func(problem string) error {
 		return &InvalidError{Message: fmt.Sprintf("AddOnDeploymentConfig %s/%s, .spec.replicaConfigs: %s",
@@ -44,14 +44,15 @@ func ReadReplicaConfigs(config *unstructured.Unstructured) ([]ReplicaConfig, err
 	}
 	for _, one := range all {
 		if one.Replicas < 0 {
-			return nil, invalid(fmt.Sprintf("the entry %q asks for %d replicas, and the least is 0", one.WorkloadID, one.Replicas))
+			return nil, invalid(fmt.Sprintf("the entry %q asks for %d replicas, and the least is 0", one.WorkloadID,
+				one.Replicas))
 		}
 	}
 	return all, nil
 }
 
-// ReplicasOf returns how many replicas configurations ask for; false for none. Of several entries that match the id, the
-// last one counts.
+// ReplicasOf returns how many replicas configurations ask for; false for none. Of several entries that match the id,
+// the last one counts.
 func ReplicasOf(configs []ReplicaConfig, workloadID string) (int32, bool) {
 	for i := len(configs) - 1; i >= 0; i-- {
 		if MatchesID(configs[i].WorkloadID, workloadID) {
@@ -64,8 +65,8 @@ func ReplicasOf(configs []ReplicaConfig, workloadID string) (int32, bool) {
 // DeploymentID returns the id of a Deployment in workloadID.
 func DeploymentID(name string) string { return "deployments:" + name }
 
-// GetReplicaConfigs returns spec.replicaConfigs of the AddOnDeploymentConfigs that the rollout chose, in order. The error
-// is an InvalidError, or a NotReadyError while a content is not known.
+// GetReplicaConfigs returns spec.replicaConfigs of the AddOnDeploymentConfigs that the rollout chose, in order. The
+// error is an InvalidError, or a NotReadyError while a content is not known.
 func GetReplicaConfigs(request Request) ([]ReplicaConfig, error) {
 	if _, err := GetAddOnDeploymentConfigs(request); err != nil {
 		return nil, err

@@ -29,7 +29,8 @@ const uncopied = client.UnsafeDisableDeepCopy
 // belongs to the caches and must not be changed.
 func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 	f := facts{
-		name: name, now: r.Clock.Now(), trust: r.Trust, unacceptedLife: r.UnacceptedLife, labels: r.Labels, metered: r.Meter.Read(name),
+		name: name, now: r.Clock.Now(), trust: r.Trust, unacceptedLife: r.UnacceptedLife, labels: r.Labels,
+		metered: r.Meter.Read(name),
 	}
 	var err error
 	f.cluster, err = reconcile.Peek(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{})

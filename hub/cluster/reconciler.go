@@ -30,8 +30,8 @@ type Reconciler struct {
 	// UnacceptedLife is how long a cluster stays that was never accepted and whose certificate requests nobody approved;
 	// zero means for ever.
 	UnacceptedLife time.Duration
-	// Labels are put on the namespace, the roles and the bindings of an accepted cluster beside ours. One that is taken from
-	// here stays where it is.
+	// Labels are put on the namespace, the roles and the bindings of an accepted cluster beside ours. One that is taken
+	// from here stays where it is.
 	Labels map[string]string
 	// Meter counts what the agents of clusters do.
 	Meter *meter.Meter

@@ -229,8 +229,8 @@ func successMessage(target addonconfig.Target) string {
 	if len(target.Unsupported) == 0 {
 		return messageConfigured
 	}
-	return said(messageConfigured, fmt.Sprintf("%d of %d configurations are determined, the others are of a kind that the "+
-		"add-on does not support: %s", len(target.Desired)-len(target.Unsupported), len(target.Desired),
+	return said(messageConfigured, fmt.Sprintf("%d of %d configurations are determined, the others are of a kind that "+
+		"the add-on does not support: %s", len(target.Desired)-len(target.Unsupported), len(target.Desired),
 		message.List(target.Unsupported, maxListed, "; ")))
 }
 

@@ -15,8 +15,8 @@ import (
 // awaited is how long an add-on waits for its manifests before Progressing says who should make them.
 const awaited = 5 * time.Minute
 
-// programAt returns when Progressing is to say that the program of an add-on made no manifests; zero where nothing waits
-// for a program: a template makes them, or the add-on is not configured yet.
+// programAt returns when Progressing is to say that the program of an add-on made no manifests; zero where nothing
+// waits for a program: a template makes them, or the add-on is not configured yet.
 func (f facts) programAt(decided configuration) time.Time {
 	conditions := f.addOn.Status.Conditions
 	byTemplate := slices.ContainsFunc(decided.target.Desired, func(d addonconfig.DesiredConfig) bool {
@@ -24,8 +24,8 @@ func (f facts) programAt(decided configuration) time.Time {
 	})
 	waits := meta.FindStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
 	made := meta.FindStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnManifestApplied)
-	if byTemplate || decided.held != "" || waits == nil || made != nil || waits.Reason != reasonWaitingForManifestApplied ||
-		!f.addOn.DeletionTimestamp.IsZero() {
+	if byTemplate || decided.held != "" || waits == nil || made != nil ||
+		waits.Reason != reasonWaitingForManifestApplied || !f.addOn.DeletionTimestamp.IsZero() {
 		return time.Time{}
 	}
 	return waits.LastTransitionTime.Add(awaited)
@@ -42,7 +42,7 @@ func (f facts) program(decided configuration, now time.Time) string {
 	if meta.FindStatusCondition(f.addOn.Status.Conditions, registered) != nil {
 		return "; a program set up the registration of the add-on and has made no manifests: see in its log what it waits for"
 	}
-	return fmt.Sprintf("; it has no AddOnTemplate, so a program of its own makes them, and none has answered: see that its "+
-		"Deployment runs on the hub, and in its log that it watches ManagedClusterAddOns %s; or name an AddOnTemplate in "+
+	return fmt.Sprintf("; it has no AddOnTemplate, so a program of its own makes them, and none has answered: see that "+
+		"its Deployment runs on the hub, and in its log that it watches ManagedClusterAddOns %s; or name an AddOnTemplate in "+
 		"ClusterManagementAddOn %s", f.addOn.Name, f.addOn.Name)
 }

@@ -103,7 +103,7 @@ func TestAFailureWithoutAnAddOnOutlivesAMoveBetweenPages(t *testing.T) {
 			all := pagesOfOthers("p", fixture.Noon().Add(-time.Hour), nil, []string{"a", "b"}, []string{"c"})
 			whole := func(time.Time) *fleet.Decisions { return all }
 			for n := range 3 {
-				r.passIn(whole, "bad")
+				r.passIn(whole)
 				require.True(t, r.stays(t, tmpl, n))
 			}
 			r.passWithout(all, true)
@@ -119,7 +119,7 @@ func TestAFailureWithoutAnAddOnOutlivesAMoveBetweenPages(t *testing.T) {
 			fresh.UID = "again"
 			r.a = fresh
 			for n := range 60 {
-				r.passIn(whole, "bad")
+				r.passIn(whole)
 				if !r.stays(t, tmpl, n) {
 					return
 				}
@@ -150,7 +150,7 @@ func TestAnUnknownOwnConfigurationGivesNothingWhileDecisionsAreTorn(t *testing.T
 			d.Incomplete = assert.AnError
 			d.DoubtedSince = now
 			for range 5 {
-				r.passIn(func(time.Time) *fleet.Decisions { return d }, "bad")
+				r.passIn(func(time.Time) *fleet.Decisions { return d })
 			}
 			assert.Empty(t, r.hash(r.a, tmpl), "gets the content although it is unknown which clusters are selected: %v", r.a.Status)
 		})
@@ -181,7 +181,7 @@ func TestDecisionsThatAreTornExcuseNoFailureAfterARestart(t *testing.T) {
 							r.r = &rollout.Reconciler{}
 						}
 						if n < passes {
-							r.passIn(func(time.Time) *fleet.Decisions { return incomplete(since) }, "bad")
+							r.passIn(func(time.Time) *fleet.Decisions { return incomplete(since) })
 						} else {
 							r.pass("bad")
 						}
@@ -210,7 +210,7 @@ func TestAnUnknownOwnConfigurationGivesNothingWhileNobodyIsAdmitted(t *testing.T
 				r.breaks(t, tmpl)
 				all := pagesOfOthers("p", fixture.Noon().Add(-time.Hour), nil, []string{"a", "b"}, []string{"c"})
 				whole := func(time.Time) *fleet.Decisions { return all }
-				r.passIn(whole, "bad")
+				r.passIn(whole)
 				fresh.UID = "again"
 				fresh.Spec.Configs = own
 				r.a = fresh
@@ -222,7 +222,7 @@ func TestAnUnknownOwnConfigurationGivesNothingWhileNobodyIsAdmitted(t *testing.T
 					r.cma.Spec.InstallStrategy.Placements[0].RolloutStrategy.Progressive.ProgressDeadline = "10x"
 				}
 				for range 2 {
-					r.passIn(in, "bad")
+					r.passIn(in)
 				}
 				assert.Empty(t, r.hash(r.a, tmpl), "%v", r.a.Status.Conditions)
 			})
@@ -246,7 +246,7 @@ func TestTheConditionStaysWhenTheContentIsGivenAgain(t *testing.T) {
 			since := fixture.Noon().Add(r.after)
 			for n := range passes + 5 {
 				if n < passes {
-					r.passIn(func(time.Time) *fleet.Decisions { return incomplete(since) }, "bad")
+					r.passIn(func(time.Time) *fleet.Decisions { return incomplete(since) })
 				} else {
 					r.pass("bad")
 				}

@@ -23,8 +23,9 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// passIn is a pass of both where the decisions are others, also the owner.
-func (r *three) passIn(decisions func(now time.Time) *fleet.Decisions, breaks string) {
+// passIn is a pass in which the decisions are others, also the owner, and a content with the hash "bad" breaks cluster
+// a.
+func (r *three) passIn(decisions func(now time.Time) *fleet.Decisions) {
 	now := fixture.Noon().Add(r.after)
 	r.after += 30 * time.Second
 	d := []*fleet.Decisions{decisions(now)}
@@ -48,7 +49,7 @@ func (r *three) passIn(decisions func(now time.Time) *fleet.Decisions, breaks st
 		record(f, decided, after, addon.Progress{Works: []*workv1.ManifestWork{work}, Now: now})
 		return after
 	}
-	r.a, r.b, r.c = one(r.a, breaks), one(r.b, ""), one(r.c, "")
+	r.a, r.b, r.c = one(r.a, "bad"), one(r.b, ""), one(r.c, "")
 }
 
 // A cluster broke while it soaked, without a deadline, and two may move at a time. Its user names a configuration of a kind
@@ -287,7 +288,7 @@ func TestADoubtAboutTheOwnerExcusesNoFailure(t *testing.T) {
 			all := pagesOfOthers("p", fixture.Noon().Add(-time.Hour), nil, []string{"a", "b"}, []string{"c"})
 			whole := func(time.Time) *fleet.Decisions { return all }
 			for range 5 {
-				r.passIn(whole, "bad")
+				r.passIn(whole)
 			}
 			require.True(t, isFailed(r.a))
 			at := fixture.Noon().Add(r.after)
@@ -295,13 +296,13 @@ func TestADoubtAboutTheOwnerExcusesNoFailure(t *testing.T) {
 			if tc.lost {
 				torn = fleet.NewDecisions(fleet.Seen{Key: types.NamespacedName{Namespace: "ns", Name: "p"}, Before: all}, at)
 			}
-			r.passIn(func(time.Time) *fleet.Decisions { return torn }, "bad")
+			r.passIn(func(time.Time) *fleet.Decisions { return torn })
 			assert.True(t, isFailed(r.a), "the rollout counts it still")
 			if tc.restarts {
 				r.r = &rollout.Reconciler{}
 			}
 			for n := range 60 {
-				r.passIn(whole, "bad")
+				r.passIn(whole)
 				if !r.stays(t, tmpl, n) {
 					return
 				}

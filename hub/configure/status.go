@@ -218,9 +218,10 @@ func (f facts) noteWay(
 	if was != nil {
 		since = was.LastTransitionTime
 	}
-	moved := was != nil && !since.Equal(&is.LastTransitionTime) // A failure of the add-on before this one is not of a round before.
+	moved := was != nil && !since.Equal(&is.LastTransitionTime)
 	// Of an add-on without references the failure is that of the one before it.
-	stays := (continues || len(f.addOn.Status.ConfigReferences) == 0) && way.Counts() && (!completed(*is) || !well(*conditions, way.Stage))
+	ofBefore := len(f.addOn.Status.ConfigReferences) == 0
+	stays := (continues || ofBefore) && way.Counts() && (!completed(*is) || !well(*conditions, way.Stage))
 	switch {
 	case !f.planned && !stays, f.planned && f.admission.Decided() && (way.Stage == "" || moved && !stays):
 		meta.RemoveStatusCondition(conditions, names.ConditionRolloutFailed)
@@ -289,8 +290,8 @@ func (r recording) failing(c metav1.Condition, breaks bool) metav1.Condition {
 }
 
 // forgetApplied removes what is recorded as applied of a content that did not stay completed while it settled: the
-// cluster is on its way to it again, or fails. So it is where a configuration of its own spec went meanwhile, and all that
-// is left was applied.
+// cluster is on its way to it again, or fails. So it is where a configuration of its own spec went meanwhile, and all
+// that is left was applied.
 func forgetApplied(f facts, decided configuration, references []addonv1beta1.ConfigReference) {
 	isApplied := func(r addonv1beta1.ConfigReference) bool {
 		return r.LastAppliedConfig != nil && r.DesiredConfig != nil && *r.LastAppliedConfig == *r.DesiredConfig

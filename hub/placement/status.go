@@ -29,8 +29,8 @@ const (
 	maxNames = 5
 )
 
-// conclude returns the status that follows from the pass. The selection is published, with the mark that it is complete,
-// only when all slices are written: the plan was carried out to its end, and nothing failed.
+// conclude returns the status that follows from the pass. The selection is published, with the mark that it is
+// complete, only when all slices are written: the plan was carried out to its end, and nothing failed.
 func conclude(f facts, p plan, ended bool, failed error) clusterv1beta1.PlacementStatus {
 	status := *f.placement.Status.DeepCopy()
 	if p.frozen {

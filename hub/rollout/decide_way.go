@@ -29,8 +29,8 @@ type way struct {
 	// failed reports whether it failed or timed out in the last plan: nothing that it awaits since then excuses that. See
 	// excused.
 	failed bool
-	// given is what it was given last, and had reports whether it was given the target itself, without configurations of its
-	// own in the place of some: only what it had it gets again, whatever failed.
+	// given is what it was given last, and had reports whether it was given the target itself, without configurations of
+	// its own in the place of some: only what it had it gets again, whatever failed.
 	given string
 	had   bool
 	// broke is set where it failed, and did not time out: then it has failed until it is complete.

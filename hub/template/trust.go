@@ -49,8 +49,8 @@ func Withheld(t *Template, addOn string) error {
 	if t.AddOn == addOn || !slices.ContainsFunc(t.Registration, needsTrust) {
 		return nil
 	}
-	return t.invalid(fmt.Sprintf(".spec.addonName is %q, so its hub permissions and its certificates of custom signers are "+
-		"for that add-on and not for %s, which is deployed without them: create an AddOnTemplate of its own for %s",
+	return t.invalid(fmt.Sprintf(".spec.addonName is %q, so its hub permissions and its certificates of custom signers "+
+		"are for that add-on and not for %s, which is deployed without them: create an AddOnTemplate of its own for %s",
 		t.AddOn, addOn, addOn))
 }
 

@@ -111,8 +111,8 @@ func Namespace(fallback string) string {
 	return fallback
 }
 
-// pod returns the name of the pod of this process; empty outside of a pod, and where no variable has it and the pod uses
-// the network of its node.
+// pod returns the name of the pod of this process; empty outside of a pod, and where no variable has it and the pod
+// uses the network of its node.
 func pod() string {
 	if name := Environment("POD_NAME"); name != "" {
 		return name

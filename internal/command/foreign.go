@@ -24,8 +24,9 @@ import (
 )
 
 // Foreign collects the flags and feature gates that were given and have no effect here: those of OCM's programs, and
-// those that are not known, because an operator of a later release passes them. They are accepted, so that command lines
-// of these programs work, and told: in the log, as a metric, in /readyz?verbose, and what is not known by an Event, too.
+// those that are not known, because an operator of a later release passes them. They are accepted, so that command
+// lines of these programs work, and told: in the log, as a metric, in /readyz?verbose, and what is not known by an
+// Event, too.
 type Foreign struct {
 	// Strict makes Err return what is not known.
 	Strict bool

@@ -30,8 +30,7 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	query := request.URL.Query()
 	if watch := query.Get("watch"); watch == "true" || watch == "1" {
-		learn := func(v verdict) { s.learn(request.Context(), v) }
-		response.Body = &events{source: s, learn: learn, body: response.Body, in: json.NewDecoder(response.Body)}
+		response.Body = s.follow(request.Context(), response.Body)
 	} else if response.Body, err = s.takeApart(request.Context(), response.Body, query.Get("continue") == ""); err != nil {
 		return nil, err
 	}
@@ -71,6 +70,13 @@ func (s *source) takeApart(ctx context.Context, body io.ReadCloser, first bool) 
 		s.learn(ctx, v)
 	}
 	return io.NopCloser(bytes.NewReader(whole)), nil
+}
+
+// follow returns the body of a watch with what can be decoded of each event.
+func (s *source) follow(ctx context.Context, body io.ReadCloser) io.ReadCloser {
+	return &events{
+		source: s, body: body, in: json.NewDecoder(body), learn: func(v verdict) { s.learn(ctx, v) },
+	}
 }
 
 // events is the body of a watch that is taken apart event by event.

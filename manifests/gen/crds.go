@@ -98,7 +98,8 @@ const replicaConfigs = `              replicaConfigs:
                       type: integer
                     workloadID:
                       description: |-
-                        workloadID is 'deployments:{name}', in which wildcards (*) can be used to match several Deployments.
+                        workloadID is 'deployments:{name}', in which wildcards (*) can be used to match several
+                        Deployments.
                       maxLength: 512
                       pattern: ^(deployments|\*):.+$
                       type: string

@@ -90,8 +90,8 @@ type site struct {
 	got, began time.Time
 	// late is the version that it was on its way to when its add-on was deleted.
 	late int
-	// counts reports whether the hub manager must know that it failed, and lost the same of the add-on before this one, until
-	// it is given the version again. returns reports whether it may know so much.
+	// counts reports whether the hub manager must know that it failed, and lost the same of the add-on before this one,
+	// until it is given the version again. returns reports whether it may know so much.
 	counts, lost, returns bool
 	// reached is since when the cluster has the version, zero when it has not; done reports that it was well with it for
 	// long enough, and known that the hub manager has seen so.

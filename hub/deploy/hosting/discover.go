@@ -80,15 +80,15 @@ func (r Rules) Find(s Search) (host, pending string) {
 	case !s.Host.DeletionTimestamp.IsZero() || !s.Cluster.DeletionTimestamp.IsZero():
 		return "", fmt.Sprintf("Cluster %s or %s, on which its agent runs, is being deleted.", of, name)
 	case s.Unread != nil:
-		return "", fmt.Sprintf("The ManagedClusterSets, one of which must have clusters %s and %s, cannot be read: %v", of, name,
-			s.Unread)
+		return "", fmt.Sprintf("The ManagedClusterSets, one of which must have clusters %s and %s, cannot be read: %v", of,
+			name, s.Unread)
 	case !s.shareSet():
-		return "", fmt.Sprintf("Cluster %s says that its agent runs on cluster %s, and no ManagedClusterSet besides %s and %s "+
-			"has both. Put them into one, or name the cluster by annotation %s.", of, name, clustersets.Default,
+		return "", fmt.Sprintf("Cluster %s says that its agent runs on cluster %s, and no ManagedClusterSet besides %s and "+
+			"%s has both. Put them into one, or name the cluster by annotation %s.", of, name, clustersets.Default,
 			clustersets.Global, names.AnnotationHostingCluster)
 	case !r.listed(s.Host, of):
-		return "", fmt.Sprintf("Cluster %s says that its agent runs on cluster %s, which does not consent to host its add-ons. "+
-			"An administrator who may accept cluster %s consents by its annotation %s: kubectl annotate managedcluster %s "+
+		return "", fmt.Sprintf("Cluster %s says that its agent runs on cluster %s, which does not consent to host its "+
+			"add-ons. An administrator who may accept cluster %s consents by its annotation %s: kubectl annotate managedcluster %s "+
 			"--overwrite %s=%s", of, name, name, names.AnnotationHosts, name, names.AnnotationHosts, Listing(s.Host, of))
 	}
 	return name, ""

@@ -78,8 +78,8 @@ type Rules struct {
 }
 
 // Consents reports whether a cluster hosts an add-on. A list of the host counts, whatever it has. Without one, a name
-// that was copied from the managed cluster does not, nor one that it claimed, because the agent of that cluster may have
-// chosen it. A cluster always hosts its own add-ons.
+// that was copied from the managed cluster does not, nor one that it claimed, because the agent of that cluster may
+// have chosen it. A cluster always hosts its own add-ons.
 func (r Rules) Consents(host *clusterv1.ManagedCluster, addOn *addonv1beta1.ManagedClusterAddOn) bool {
 	if host.Name == addOn.Namespace {
 		return true

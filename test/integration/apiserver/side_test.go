@@ -203,7 +203,7 @@ func (s *side) follow(path, query string) *seen {
 	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet,
 		fmt.Sprintf("%s%s?watch=true&resourceVersion=%s&%s", s.host, s.own(path), version, query), nil)
 	require.NoError(s.t, err)
-	answer, err := s.http.Do(r)
+	answer, err := s.http.Do(r) //nolint:bodyclose // when the test ends
 	require.NoError(s.t, err)
 	require.Equal(s.t, http.StatusOK, answer.StatusCode)
 	shown := &seen{events: map[string][]string{}}
@@ -211,14 +211,16 @@ func (s *side) follow(path, query string) *seen {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		defer answer.Body.Close()
 		lines := bufio.NewScanner(answer.Body)
 		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {
 			shown.add(own, lines.Bytes())
 		}
 	}()
-	s.t.Cleanup(func() { <-done }) // the request ends with the context of the test, which is before
+	s.t.Cleanup(func() {
+		_ = answer.Body.Close()
+		<-done
+	})
 	return shown
 }
 

@@ -65,7 +65,7 @@ func TestAConfigurationOfAnyKindIsReadWhereTheHubManagerMay(t *testing.T) {
 		}
 		return plane.Apply(t.Context(), content)
 	})
-	says(metav1.ConditionTrue, "1 of 1 configurations")
+	says(metav1.ConditionTrue, "Configurations configured")
 	hash := func(name string) string {
 		t.Helper()
 		u := &unstructured.Unstructured{}
