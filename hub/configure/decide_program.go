@@ -43,6 +43,6 @@ func (f facts) program(decided configuration, now time.Time) string {
 		return "; a program set up the registration of the add-on and has made no manifests: see in its log what it waits for"
 	}
 	return fmt.Sprintf("; it has no AddOnTemplate, so a program of its own makes them, and none has answered: see that "+
-		"its Deployment runs on the hub, and in its log that it watches ManagedClusterAddOns %s; or name an AddOnTemplate in "+
-		"ClusterManagementAddOn %s", f.addOn.Name, f.addOn.Name)
+		"its Deployment runs on the hub, and in its log that it watches ManagedClusterAddOns %s; or name an AddOnTemplate "+
+		"in ClusterManagementAddOn %s", f.addOn.Name, f.addOn.Name)
 }
