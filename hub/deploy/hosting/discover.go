@@ -89,7 +89,8 @@ func (r Rules) Find(s Search) (host, pending string) {
 	case !r.listed(s.Host, of):
 		return "", fmt.Sprintf("Cluster %s says that its agent runs on cluster %s, which does not consent to host its "+
 			"add-ons. An administrator who may accept cluster %s consents by its annotation %s: kubectl annotate "+
-			"managedcluster %s --overwrite %s=%s", of, name, name, names.AnnotationHosts, name, names.AnnotationHosts, Listing(s.Host, of))
+			"managedcluster %s --overwrite %s=%s", of, name, name, names.AnnotationHosts, name,
+			names.AnnotationHosts, Listing(s.Host, of))
 	}
 	return name, ""
 }
