@@ -2,7 +2,6 @@ package agent
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/spokelet/spokelet/internal/command"
-	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/token"
 )
 
@@ -115,10 +113,8 @@ func (c *Config) addProcessFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.WorkServiceAccount, "work-service-account", c.WorkServiceAccount,
 		"ServiceAccount of the managed cluster under which ManifestWorks are applied, as a name in --namespace or as "+
 			"namespace/name; the agent needs create on its token; empty means the agent's own identity")
-	command.AddQPS(f, "", "the managed cluster", &c.SpokeQPS)
-	command.AddBurst(f, "", &c.SpokeBurst)
-	command.AddQPS(f, "hub-", "the hub", &c.HubQPS)
-	command.AddBurst(f, "hub-", &c.HubBurst)
+	command.AddRequests(f, "", "the managed cluster", command.Requests{QPS: &c.SpokeQPS, Burst: &c.SpokeBurst})
+	command.AddRequests(f, "hub-", "the hub", command.Requests{QPS: &c.HubQPS, Burst: &c.HubBurst})
 	command.AddEndpoints(f, &c.MetricsAddress, &c.HealthAddress)
 	f.StringVar(&c.PprofAddress, "pprof-bind-address", c.PprofAddress, "address for /debug/pprof over http; 0 is off")
 	command.AddGiveBackMemory(f, &c.GiveBackMemory)
@@ -200,21 +196,9 @@ func (c *Config) noteUnused(flags *pflag.FlagSet) {
 // noteDrivers takes the default where a driver is not known. One that OCM has and we do not stays, and is refused: a
 // cluster or its works would come another way than was asked for.
 func (c *Config) noteDrivers() {
-	for _, driver := range []struct {
-		flag, instead string
-		value         *string
-		known         []string
-	}{
-		{"--registration-auth", driverCSR, &c.RegistrationAuth, []string{driverCSR, "awsirsa", "grpc", ""}},
-		{"--addon-kubeclient-registration-auth", driverCSR, &c.AddonDriver, []string{driverCSR, token.Driver, ""}},
-		{"--workload-source-driver", driverKube, &c.WorkSource, []string{driverKube, "mqtt", "grpc"}},
-	} {
-		if !slices.Contains(driver.known, *driver.value) {
-			reason := fmt.Sprintf("unknown driver %s, so it is %s", message.Quote(*driver.value), driver.instead)
-			c.foreign.Unknown(driver.flag, reason)
-			*driver.value = driver.instead
-		}
-	}
+	c.foreign.Driver("--registration-auth", &c.RegistrationAuth, driverCSR, "awsirsa", "grpc", "")
+	c.foreign.Driver("--addon-kubeclient-registration-auth", &c.AddonDriver, driverCSR, token.Driver, "")
+	c.foreign.Driver("--workload-source-driver", &c.WorkSource, driverKube, "mqtt", "grpc")
 }
 
 // flagWorkSourceConfig is only used by an agent that only does works.

@@ -207,8 +207,7 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 // addProcessFlags binds the flags about the process: its endpoints, requests, memory and log.
 func (c *Config) addProcessFlags(f *pflag.FlagSet) {
 	command.AddEndpoints(f, &c.MetricsAddress, &c.HealthAddress)
-	command.AddQPS(f, "", "the hub", &c.QPS)
-	command.AddBurst(f, "", &c.Burst)
+	command.AddRequests(f, "", "the hub", command.Requests{QPS: &c.QPS, Burst: &c.Burst})
 	command.AddWatchedConfigs(f, "AddOnTemplate and AddOnDeploymentConfig", &c.WatchedConfigs)
 	f.IntVar(&c.Workers, "workers", c.Workers, "number of objects that each reconciler works on at once")
 	command.AddGiveBackMemory(f, &c.GiveBackMemory)

@@ -89,10 +89,7 @@ func (c *Config) adopt() {
 		}
 		return !known
 	})
-	if !slices.Contains([]string{"kube", "mqtt", "grpc", ""}, o.workDriver) {
-		o.notes.Unknown("--work-driver", "unknown driver "+message.Quote(o.workDriver)+", so it is kube")
-		o.workDriver = "kube"
-	}
+	o.notes.Driver("--work-driver", &o.workDriver, "kube", "mqtt", "grpc", "")
 	if len(c.AutoApprovedCSRUsers) == 0 {
 		c.AutoApprovedCSRUsers = o.approvalUsers
 	}

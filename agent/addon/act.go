@@ -34,7 +34,7 @@ func (r *Reconciler) serve(ctx context.Context, f facts, p plan) []result {
 	return results
 }
 
-// serving is what a pass serves one registration with.
+// serving holds the inputs with which a pass serves one registration.
 type serving struct {
 	*Reconciler
 

@@ -21,7 +21,7 @@ func (s *serving) restoreNamespace(ctx context.Context) reconcile.Outcome {
 	if name != names.NamespaceAgentAddon || !s.facts.addon.DeletionTimestamp.IsZero() {
 		return reconcile.Outcome{}
 	}
-	// Whoever uninstalls the agent deletes both namespaces, and wants neither back.
+	// A user who uninstalls the agent deletes both namespaces, and wants neither back.
 	if own, err := readPresence(ctx, s.sides[sideAgent].GetAPIReader(), s.Namespace); err != nil || own != presenceThere {
 		return reconcile.Outcome{}
 	}

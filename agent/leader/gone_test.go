@@ -63,7 +63,7 @@ func TestALeaseOfAPodThatIsGone(t *testing.T) {
 				}
 				time.Sleep(30 * time.Second)
 				synctest.Wait()
-				assert.Empty(t, f.leads, "whoever lives renews within that time")
+				assert.Empty(t, f.leads, "a holder that lives renews within that time")
 				time.Sleep(90 * time.Second)
 				synctest.Wait()
 				assert.Equal(t, c.taken, len(f.leads) == 1)
@@ -75,7 +75,7 @@ func TestALeaseOfAPodThatIsGone(t *testing.T) {
 	}
 }
 
-// renew renews the Lease of registration now and then, whoever holds it.
+// renew renews the Lease of registration now and then, for any holder.
 func renew(ctx context.Context, t *testing.T, client *fake.Clientset, every time.Duration) {
 	t.Helper()
 	for {

@@ -7,10 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/hub/rollout"
@@ -31,25 +29,35 @@ func stopsBy(t *testing.T, r *three, how string, tmpl addonv1beta1.AddOnConfig) 
 	}
 }
 
+// stoppedOfTwo returns a race that stopped at cluster a, although two may move at a time, and the add-on that comes when
+// that of a is created again.
+func stoppedOfTwo(t *testing.T, how string, tmpl addonv1beta1.AddOnConfig) (*three, *addonv1beta1.ManagedClusterAddOn) {
+	t.Helper()
+	r := newThree(tmpl)
+	r.a.UID = "first"
+	fresh := r.a.DeepCopy()
+	fresh.UID = "again"
+	stopsBy(t, r, how, tmpl)
+	require.True(t, isFailed(r.a))
+	r.cma.Spec.InstallStrategy.Placements[0].RolloutStrategy.Progressive.MaxConcurrency = intstr.FromInt32(2)
+	r.staysFor(t, tmpl, 3, "bad")
+	return r, fresh
+}
+
 // passWithout is a pass in which a has no add-on.
-func (r *three) passWithout(d *fleet.Decisions, served bool) {
+func (r *three) passWithout(d *fleet.Decisions) {
 	now := fixture.Noon().Add(r.after)
 	r.after += 30 * time.Second
-	if d == nil {
-		all := placement("p", "a", "b", "c")
-		d = fleet.NewDecisions(fleet.Seen{Key: types.NamespacedName{Namespace: "ns", Name: "p"}, Placement: all.placement, Pages: []*clusterv1beta1.PlacementDecision{all.page}}, fixture.Noon().Add(-time.Hour))
-	}
 	r.r.Rehearse(rollout.World{
 		Now: now, CMA: r.cma, Placements: []*fleet.Decisions{d}, AddOns: []*addonv1beta1.ManagedClusterAddOn{r.b, r.c}, States: r.states,
-		Served: map[string]bool{"a": served},
+		Served: map[string]bool{"a": true},
 	})
 	r.b, r.c = r.configures(r.b), r.configures(r.c)
 }
 
 // incomplete returns decisions that are not complete.
 func incomplete(since time.Time) *fleet.Decisions {
-	all := placement("p", "a", "b", "c")
-	d := fleet.NewDecisions(fleet.Seen{Key: types.NamespacedName{Namespace: "ns", Name: "p"}, Placement: all.placement, Pages: []*clusterv1beta1.PlacementDecision{all.page}}, fixture.Noon().Add(-time.Hour))
+	d := decidedLongAgo("a", "b", "c")
 	d.Incomplete, d.DoubtedSince = assert.AnError, since
 	return d
 }
@@ -64,17 +72,10 @@ func TestAFailedAddOnThatIsCreatedAgainHasFailedAfterARestart(t *testing.T) {
 			for _, at := range []int{1, 4} {
 				for _, restart := range []bool{false, true} {
 					t.Run(fmt.Sprintf("%s gone %d restart after %d %t", how, gone, at, restart), func(t *testing.T) {
-						r := newThree(tmpl)
-						r.a.UID = "first"
-						fresh := r.a.DeepCopy()
-						stopsBy(t, r, how, tmpl)
-						require.True(t, isFailed(r.a))
-						r.cma.Spec.InstallStrategy.Placements[0].RolloutStrategy.Progressive.MaxConcurrency = intstr.FromInt32(2)
-						r.staysFor(t, tmpl, 3, "bad")
+						r, fresh := stoppedOfTwo(t, how, tmpl)
 						for range gone {
-							r.passWithout(nil, true)
+							r.passWithout(decidedLongAgo("a", "b", "c"))
 						}
-						fresh.UID = "again"
 						r.a = fresh
 						r.staysFor(t, tmpl, at, "bad")
 						if restart {
@@ -106,12 +107,12 @@ func TestAFailureWithoutAnAddOnOutlivesAMoveBetweenPages(t *testing.T) {
 				r.passIn(whole)
 				require.True(t, r.stays(t, tmpl, n))
 			}
-			r.passWithout(all, true)
+			r.passWithout(all)
 			require.True(t, r.stays(t, tmpl, -1))
 			if tearing {
 				at := fixture.Noon().Add(r.after)
 				torn := pagesOfOthers("p", at, all, []string{"b"}, []string{"c"})
-				r.passWithout(torn, true)
+				r.passWithout(torn)
 				require.True(t, r.stays(t, tmpl, -2))
 				back := pagesOfOthers("p", fixture.Noon().Add(r.after), torn, []string{"b"}, []string{"a", "c"})
 				whole = func(time.Time) *fleet.Decisions { return back }
@@ -144,11 +145,7 @@ func TestAnUnknownOwnConfigurationGivesNothingWhileDecisionsAreTorn(t *testing.T
 			fresh.UID = "again"
 			fresh.Spec.Configs = own
 			r.a = fresh
-			now := fixture.Noon().Add(r.after)
-			all := placement("p", "a", "b", "c")
-			d := fleet.NewDecisions(fleet.Seen{Key: types.NamespacedName{Namespace: "ns", Name: "p"}, Placement: all.placement, Pages: []*clusterv1beta1.PlacementDecision{all.page}}, fixture.Noon().Add(-time.Hour))
-			d.Incomplete = assert.AnError
-			d.DoubtedSince = now
+			d := incomplete(fixture.Noon().Add(r.after))
 			for range 5 {
 				r.passIn(func(time.Time) *fleet.Decisions { return d })
 			}
@@ -166,14 +163,7 @@ func TestDecisionsThatAreTornExcuseNoFailureAfterARestart(t *testing.T) {
 		for _, passes := range []int{1, 3} {
 			for at := 1; at < 5; at++ {
 				t.Run(fmt.Sprintf("%s torn %d restart before pass %d", how, passes, at), func(t *testing.T) {
-					r := newThree(tmpl)
-					r.a.UID = "first"
-					fresh := r.a.DeepCopy()
-					stopsBy(t, r, how, tmpl)
-					require.True(t, isFailed(r.a))
-					r.cma.Spec.InstallStrategy.Placements[0].RolloutStrategy.Progressive.MaxConcurrency = intstr.FromInt32(2)
-					r.staysFor(t, tmpl, 3, "bad")
-					fresh.UID = "again"
+					r, fresh := stoppedOfTwo(t, how, tmpl)
 					r.a = fresh
 					since := fixture.Noon().Add(r.after)
 					for n := range passes + 20 {

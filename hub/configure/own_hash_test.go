@@ -7,10 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/hub/rollout"
@@ -59,8 +57,7 @@ func TestWhoBrokeByAnOwnConfigurationStopsNoRolloutThatGivesItNothing(t *testing
 }
 
 func (r *race) planOf(now time.Time, selected []string, addOns ...*addonv1beta1.ManagedClusterAddOn) {
-	all := placement("p", selected...)
-	decisions := fleet.NewDecisions(fleet.Seen{Key: types.NamespacedName{Namespace: "ns", Name: "p"}, Placement: all.placement, Pages: []*clusterv1beta1.PlacementDecision{all.page}}, fixture.Noon().Add(-time.Hour))
+	decisions := decidedLongAgo(selected...)
 	r.r.Rehearse(rollout.World{
 		Now: now, CMA: r.cma, Placements: []*fleet.Decisions{decisions}, AddOns: addOns, States: r.states,
 	})

@@ -191,12 +191,15 @@ func newRace(rolled ...addonv1beta1.AddOnConfig) *race {
 	return r
 }
 
-func (r *race) plan(now time.Time) {
-	both := placement("p", "a", "b")
-	decisions := fleet.NewDecisions(fleet.Seen{Key: types.NamespacedName{Namespace: "ns", Name: "p"}, Placement: both.placement, Pages: []*clusterv1beta1.PlacementDecision{both.page}}, fixture.Noon().Add(-time.Hour))
-	r.r.Rehearse(rollout.World{
-		Now: now, CMA: r.cma, Placements: []*fleet.Decisions{decisions}, AddOns: []*addonv1beta1.ManagedClusterAddOn{r.a, r.b}, States: r.states,
-	})
+func (r *race) plan(now time.Time) { r.planOf(now, []string{"a", "b"}, r.a, r.b) }
+
+// decidedLongAgo returns what Placement p decided an hour ago.
+func decidedLongAgo(selected ...string) *fleet.Decisions {
+	all := placement("p", selected...)
+	return fleet.NewDecisions(fleet.Seen{
+		Key: types.NamespacedName{Namespace: "ns", Name: "p"}, Placement: all.placement,
+		Pages: []*clusterv1beta1.PlacementDecision{all.page},
+	}, fixture.Noon().Add(-time.Hour))
 }
 
 func (r *race) configure(now time.Time, well bool) {

@@ -37,8 +37,8 @@ func (p plan) guarded(addOn *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.Man
 	if p.hosts != nil {
 		metav1.SetMetaDataAnnotation(&after.ObjectMeta, names.AnnotationHostedOn, *p.hosts)
 	}
-	if p.names {
-		hosting.Named(after, p.foundHost)
+	if p.renames {
+		hosting.Rename(after, p.foundHost)
 	}
 	return after
 }
@@ -47,7 +47,7 @@ func (p plan) guarded(addOn *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.Man
 // finalizers that guard it, and the record by which it is found again.
 func (r *Reconciler) act(ctx context.Context, f facts, p plan) results {
 	done := results{bindings: runAll(ctx, r.bindingWriter(), p.bindings)}
-	if p.finalizers != nil || p.hosts != nil || p.names {
+	if p.finalizers != nil || p.hosts != nil || p.renames {
 		after := p.guarded(f.addOn)
 		if _, err := r.AddOns.PatchAddOn(ctx, f.addOn, after); err != nil {
 			for range p.works {

@@ -26,7 +26,7 @@ import (
 // decide returns the plan for the facts.
 func decide(f facts) plan {
 	p := plan{worksErr: cmp.Or(f.accepted(), f.foreign, f.unhosted(), f.renderErr), foundHost: f.foundHost}
-	p.names = hosting.Named(f.addOn.DeepCopy(), f.foundHost)
+	p.renames = hosting.Renames(f.addOn, f.foundHost)
 	if f.registrationsErr == nil {
 		p.registrations = mergeRegistrations(f.cluster.Name, f.addOn, f.registrations)
 		p.pending = pendingPermissions(f, p.registrations)

@@ -263,7 +263,7 @@ func TestAnAddOnWaitsForTheHostingClusterThatItAsksFor(t *testing.T) {
 	f.addOn.Annotations, f.host, f.pendingHost = map[string]string{names.AnnotationInstallMode: "Hosted"}, nil, "It is not known."
 	p := decide(f)
 	assert.Empty(t, p.works, "nothing is deployed on the managed cluster meanwhile")
-	assert.False(t, p.names)
+	assert.False(t, p.renames)
 	c := meta.FindStatusCondition(conclude(f, p, results{works: make([]error, len(p.works))}).Status.Conditions, "HostingClusterValidity")
 	require.NotNil(t, c)
 	assert.Equal(t, "False HostingClusterAutoDiscoveryPending It is not known.", string(c.Status)+" "+c.Reason+" "+c.Message)
@@ -271,7 +271,7 @@ func TestAnAddOnWaitsForTheHostingClusterThatItAsksFor(t *testing.T) {
 	f.foundHost = "h"
 	p = decide(f)
 	assert.Empty(t, p.works, "the next pass deploys")
-	require.True(t, p.names)
+	require.True(t, p.renames)
 	after := p.guarded(f.addOn)
 	assert.Equal(t, "h auto-discovery", after.Annotations[names.AnnotationHostingCluster]+" "+after.Annotations[names.AnnotationHostManagedBy])
 }

@@ -217,13 +217,15 @@ func (r *Reconciler) findHost(ctx context.Context, f facts) (host, pending strin
 	if client.IgnoreNotFound(err) != nil || !hosting.Asks(f.addOn, cma) {
 		return "", "", client.IgnoreNotFound(err)
 	}
-	s := hosting.Search{AddOn: f.addOn, Cluster: f.cluster}
+	s := hosting.Search{Cluster: f.cluster}
 	if claimed := hosting.Claimed(f.cluster); claimed != "" {
 		if s.Host, err = r.clusterOf(ctx, f, claimed); err != nil {
 			return "", "", err
 		}
 	}
-	s.Sets, s.Unread = r.clusterSets(ctx)
+	if s.Host != nil {
+		s.Sets, s.Unread = r.clusterSets(ctx)
+	}
 	if host, pending = r.Hosting.Find(s); host != "" {
 		pending = "Hosting cluster " + host + " was found."
 	}

@@ -37,8 +37,8 @@ type plan struct {
 	finalizers *[]string
 	// hosts is the record of hosting clusters that the add-on must have before its works are written; nil when it has it.
 	hosts *string
-	// names reports whether the add-on gets the hosting cluster that was found, or loses one that the hub had found.
-	names     bool
+	// renames reports whether the add-on gets foundHost as its hosting cluster, or loses one that the hub had found.
+	renames   bool
 	foundHost string
 	// waits tells, for each side, which works cannot be written before others apply objects.
 	waits map[works.Side][]string

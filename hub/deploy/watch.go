@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/spokelet/spokelet/hub/addon"
-	"github.com/spokelet/spokelet/hub/deploy/hosting"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -223,7 +222,6 @@ func clusterChange() predicate.Predicate {
 func clusterDiffers(before, after *clusterv1.ManagedCluster) bool {
 	return !sameStanding(before, after) ||
 		annotationsDiffer(before, after, names.AnnotationImageRegistries, names.AnnotationHosts) ||
-		hosting.Claimed(before) != hosting.Claimed(after) ||
 		!maps.Equal(statuses(before), statuses(after)) || !addon.SameFacts(before, after)
 }
 

@@ -327,18 +327,17 @@ func (s *survey) look(cluster string, group fleet.Group) {
 		s.add(c, m.uid, s.judge(m, &c))
 		return
 	}
-	if before := s.f.ways[cluster]; before.failed && !found && !leaves && !s.f.served[cluster] {
-		s.looked.Insert(cluster)
-		s.ways[cluster] = before.goesOn(s.of.common, "", s.f.now) // It does not count until it is served again.
-		return
-	}
-	if !leaves && s.f.served[cluster] || leaves && s.f.ways[cluster].failed { // It is installed soon, or again.
+	before := s.f.ways[cluster]
+	switch {
+	case !leaves && s.f.served[cluster], leaves && before.failed: // It is installed soon, or again.
 		c.State, c.Since = planner.Awaited, m.goes()
-		before := s.f.ways[c.Name]
 		if found { // It goes, and a finalizer may keep it for long.
 			before = s.way(m, s.f.target(m.addOn(), s.index))
 		}
 		s.add(c, "", before)
+	case before.failed && !found: // It does not count until it is served again.
+		s.looked.Insert(cluster)
+		s.ways[cluster] = before.goesOn(s.of.common, "", s.f.now)
 	}
 }
 

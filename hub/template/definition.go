@@ -101,27 +101,25 @@ func withoutManifests(u *unstructured.Unstructured) map[string]any {
 	return to
 }
 
-// ReadConfig reads an AddOnDeploymentConfig, which must have been read as v1beta1. The error is an addon.InvalidError.
-func ReadConfig(u *unstructured.Unstructured) (*addonv1beta1.AddOnDeploymentConfig, error) {
+// ReadConfig reads an AddOnDeploymentConfig, which must have been read as v1beta1, and the replicas that it asks for.
+// The error is an addon.InvalidError.
+func ReadConfig(
+	u *unstructured.Unstructured,
+) (*addonv1beta1.AddOnDeploymentConfig, []addon.ReplicaConfig, error) {
 	config := &addonv1beta1.AddOnDeploymentConfig{}
 	u, err := unpacked(u)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, config); err != nil {
-		return nil, &addon.InvalidError{Message: fmt.Sprintf("AddOnDeploymentConfig %s/%s cannot be read: %v",
+		return nil, nil, &addon.InvalidError{Message: fmt.Sprintf("AddOnDeploymentConfig %s/%s cannot be read: %v",
 			u.GetNamespace(), u.GetName(), err)}
 	}
-	return config, nil
-}
-
-// readReplicas reads the replicas that an AddOnDeploymentConfig asks for. The error is an addon.InvalidError.
-func readReplicas(u *unstructured.Unstructured) ([]addon.ReplicaConfig, error) {
-	u, err := unpacked(u)
+	replicas, err := addon.ReadReplicaConfigs(u)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return addon.ReadReplicaConfigs(u)
+	return config, replicas, nil
 }
 
 // health returns the health probe of the agent (docs/adr/0021-works-of-an-add-on.md).

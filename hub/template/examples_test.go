@@ -46,7 +46,7 @@ func renderExample(t *testing.T, config string) (template.Input, addon.Rendering
 	var err error
 	in.Template, err = template.ReadTemplate(all["AddOnTemplate weather-v1"])
 	require.NoError(t, err)
-	in.Config, err = template.ReadConfig(all["AddOnDeploymentConfig "+config])
+	in.Config, _, err = template.ReadConfig(all["AddOnDeploymentConfig "+config])
 	require.NoError(t, err)
 	require.NoError(t, template.CheckTrust(in.Template, "cluster1", "weather", "home"))
 	result, err := template.Render(in)

@@ -44,10 +44,7 @@ func (a *agent) input(request addon.Request) (*Compiled, Input, error) {
 	}
 	in := Input{Template: c.Template(), Cluster: request.Cluster, AddOn: a.name}
 	if chosen := request.Choice.First(confighash.DeploymentConfig()); chosen != nil {
-		if in.Config, err = ReadConfig(chosen.Object); err != nil {
-			return nil, Input{}, err
-		}
-		if in.Replicas, err = readReplicas(chosen.Object); err != nil {
+		if in.Config, in.Replicas, err = ReadConfig(chosen.Object); err != nil {
 			return nil, Input{}, err
 		}
 	}

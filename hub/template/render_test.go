@@ -61,7 +61,7 @@ func hello(t *testing.T) template.Input {
 	t.Helper()
 	read, err := template.ReadTemplate(file(t, "hello-template.yaml"))
 	require.NoError(t, err)
-	config, err := template.ReadConfig(file(t, "hello-template-deploy-config.yaml"))
+	config, _, err := template.ReadConfig(file(t, "hello-template-deploy-config.yaml"))
 	require.NoError(t, err)
 	return template.Input{
 		Template: read, Config: config, AddOn: "hello-template",

@@ -8,16 +8,18 @@ func AddEndpoints(f *pflag.FlagSet, metrics, health *string) {
 	f.StringVar(health, "health-probe-bind-address", *health, "address for /healthz and /readyz over http; 0 is off")
 }
 
-// AddQPS binds the flag that limits the requests per second to a cluster, with a prefix; its default is the present
-// value.
-func AddQPS(f *pflag.FlagSet, prefix, cluster string, qps *float32) {
-	f.Float32Var(qps, prefix+"kube-api-qps", *qps,
-		"requests per second to "+cluster+"; 0 leaves it to priority and fairness of the API server")
+// Requests are the limits of the requests to a cluster: how many a second, and how many more at once.
+type Requests struct {
+	QPS   *float32
+	Burst *int
 }
 
-// AddBurst binds the flag for requests beyond those of AddQPS; its default is the present value.
-func AddBurst(f *pflag.FlagSet, prefix string, burst *int) {
-	f.IntVar(burst, prefix+"kube-api-burst", *burst, "requests that may exceed --"+prefix+"kube-api-qps")
+// AddRequests binds the flags that limit the requests to a cluster, with a prefix; their defaults are the present
+// values.
+func AddRequests(f *pflag.FlagSet, prefix, cluster string, limit Requests) {
+	f.Float32Var(limit.QPS, prefix+"kube-api-qps", *limit.QPS,
+		"requests per second to "+cluster+"; 0 leaves it to priority and fairness of the API server")
+	f.IntVar(limit.Burst, prefix+"kube-api-burst", *limit.Burst, "requests that may exceed --"+prefix+"kube-api-qps")
 }
 
 // AddWatchedConfigs binds the flag that limits the watches of configurations of other kinds; its default is the present

@@ -72,6 +72,16 @@ func (f *Foreign) Unknown(flag, reason string) {
 	f.add(Note{Flag: flag, Reason: reason, Unknown: true})
 }
 
+// Driver replaces the value of a flag that names a driver by the first of those that are known, and notes that, unless
+// the value is one of them.
+func (f *Foreign) Driver(flag string, value *string, known ...string) {
+	if slices.Contains(known, *value) {
+		return
+	}
+	f.Unknown(flag, fmt.Sprintf("unknown driver %s, so it is %s", message.Quote(*value), known[0]))
+	*value = known[0]
+}
+
 // add adds a note. What is told comes from the arguments: it is one line, and short.
 func (f *Foreign) add(note Note) {
 	note.Flag = message.OneLine(message.Cut(note.Flag, maxSetting))

@@ -178,6 +178,7 @@ func fileOf(template *addonv1alpha1.AddOnTemplate) ([]byte, error) {
 //   - The AddOnTemplate itself, which is a configuration: ClusterManagementAddOns and ManagedClusterAddOns name it
 //     among the supported ones, refer to it, and count it.
 //   - Condition addon.spokelet.io/Soaked of an add-on, which has a digest of the configurations of each kind.
+//   - Condition Progressing of an add-on that waits for its manifests for long, which says that a program makes them.
 //   - Annotation open-cluster-management.io/config-spec-hash of works, which has the hash of each configuration.
 //   - Annotation addon.spokelet.io/rendered-from of works: inputs is a hash of what an add-on of this kind is rendered
 //     from, and by has the version of the program, so that another version renders the works again.
@@ -187,6 +188,7 @@ func fileOf(template *addonv1alpha1.AddOnTemplate) ([]byte, error) {
 func eitherWay(state map[string]string) (map[string]string, error) {
 	counted := regexp.MustCompile(`\d+ of \d+ configurations`)
 	given := regexp.MustCompile(`the rollout gave \[[^\]]*\]`)
+	author := regexp.MustCompile(`; a program set up the registration of the add-on [^"]*`)
 	left := map[string]string{}
 	for name, text := range state {
 		kind, _, _ := strings.Cut(name, " ")
@@ -200,6 +202,7 @@ func eitherWay(state map[string]string) (map[string]string, error) {
 		case "ClusterManagementAddOn", "ManagedClusterAddOn":
 			withoutConfigs(content)
 			text = given.ReplaceAllString(counted.ReplaceAllString(encoded(content), "all configurations"), "all was given")
+			text = author.ReplaceAllString(text, "")
 		case "ManifestWork":
 			u := &unstructured.Unstructured{Object: content}
 			annotations := u.GetAnnotations()

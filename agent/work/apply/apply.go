@@ -33,7 +33,7 @@ type Applier struct {
 	Feedback *feedback.Evaluator
 }
 
-// Pass is what all steps of a pass over a work share.
+// Pass holds the values that all steps of a pass over a work share.
 type Pass struct {
 	// Owner is the AppliedManifestWork.
 	Owner metav1.OwnerReference

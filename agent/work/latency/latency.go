@@ -12,6 +12,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/agent/work/manifest"
+	"github.com/spokelet/spokelet/internal/kept"
 )
 
 // The flows: the first pass over a generation begins, a resource had its first outcome in it, the pass is over, and the
@@ -34,12 +35,13 @@ const timeFormat = "2006-01-02T15:04:05.000Z07:00"
 type Log struct {
 	clock clock.PassiveClock
 
-	mu    sync.Mutex
-	out   io.Writer
-	known map[types.NamespacedName]known
+	mu  sync.Mutex
+	out io.Writer
+
+	known kept.Map[types.NamespacedName, known]
 }
 
-// known is what the process told of a work.
+// known holds the outcomes that this process has written of a work.
 type known struct {
 	uid        types.UID
 	generation int64
@@ -49,7 +51,7 @@ type known struct {
 
 // New returns a Log that writes to out.
 func New(out io.Writer, now clock.PassiveClock) *Log {
-	return &Log{clock: now, out: out, known: map[types.NamespacedName]known{}}
+	return &Log{clock: now, out: out}
 }
 
 // Pass is one pass over a work.
@@ -69,15 +71,14 @@ func (l *Log) Begin(work *workv1.ManifestWork) *Pass {
 		return nil
 	}
 	p := &Pass{log: l, work: work}
-	key := keyOf(work)
-	l.mu.Lock()
-	before, told := l.known[key]
-	if !told || before.uid != work.UID || before.generation != work.Generation {
-		l.known[key] = known{uid: work.UID, generation: work.Generation, outcomes: map[int]string{}}
+	l.known.Change(keyOf(work), func(before known) (known, bool) {
+		if before.outcomes != nil && before.uid == work.UID && before.generation == work.Generation {
+			return before, true
+		}
 		said := meta.FindStatusCondition(work.Status.Conditions, workv1.WorkApplied)
 		p.first = said == nil || said.ObservedGeneration != work.Generation
-	}
-	l.mu.Unlock()
+		return known{uid: work.UID, generation: work.Generation, outcomes: map[int]string{}}, true
+	})
 	if p.first {
 		count := len(work.Spec.Workload.Manifests)
 		l.write(line{Flow: flowBegin, ResourceCount: &count}, work)
@@ -90,12 +91,10 @@ func (l *Log) Forget(namespace, name string) {
 	if l == nil {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.known, types.NamespacedName{Namespace: namespace, Name: name})
+	l.known.Forget(types.NamespacedName{Namespace: namespace, Name: name})
 }
 
-// Resource is what became of one manifest of a work.
+// Resource is the outcome of one manifest of a work.
 type Resource struct {
 	Manifest *manifest.Manifest
 	// Err is why it is not applied; nil when it is.
@@ -173,15 +172,14 @@ func (p *Pass) End() {
 }
 
 // learn remembers the outcome of a resource, and returns the one of before; empty when this process knows none.
-func (l *Log) learn(work *workv1.ManifestWork, i int, outcome string) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	of, told := l.known[keyOf(work)]
-	if !told {
-		return ""
-	}
-	before := of.outcomes[i]
-	of.outcomes[i] = outcome
+func (l *Log) learn(work *workv1.ManifestWork, i int, outcome string) (before string) {
+	l.known.Change(keyOf(work), func(of known) (known, bool) {
+		if of.outcomes == nil {
+			return of, false
+		}
+		before, of.outcomes[i] = of.outcomes[i], outcome
+		return of, true
+	})
 	return before
 }
 
@@ -238,7 +236,7 @@ type (
 	}
 )
 
-// write writes a line about a work. A pipe that nobody reads any more loses lines; works are applied all the same.
+// write writes a line about a work. A pipe without a reader loses lines; works are applied all the same.
 func (l *Log) write(one line, work *workv1.ManifestWork) {
 	now := l.clock.Now().UTC()
 	one.Name, one.Namespace, one.Generation, one.Labels = work.Name, work.Namespace, work.Generation, work.Labels

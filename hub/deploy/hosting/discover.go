@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
-
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/clustersets"
 	"github.com/spokelet/spokelet/internal/names"
@@ -54,7 +54,6 @@ func Differs(addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.Managed
 
 // Search is what is known of the hosting cluster that an add-on asks for.
 type Search struct {
-	AddOn   *addonv1beta1.ManagedClusterAddOn
 	Cluster *clusterv1.ManagedCluster
 	// Host is the cluster that Cluster claims; nil when that does not exist.
 	Host *clusterv1.ManagedCluster
@@ -86,21 +85,13 @@ func (r Rules) Find(s Search) (host, pending string) {
 		return "", fmt.Sprintf("Cluster %s says that its agent runs on cluster %s, and no ManagedClusterSet besides %s and "+
 			"%s has both. Put them into one, or name the cluster by annotation %s.", of, name, clustersets.Default,
 			clustersets.Global, names.AnnotationHostingCluster)
-	case !r.listed(s.Host, of):
+	case !r.consents(s.Host, of, true):
 		return "", fmt.Sprintf("Cluster %s says that its agent runs on cluster %s, which does not consent to host its "+
 			"add-ons. An administrator who may accept cluster %s consents by its annotation %s: kubectl annotate "+
 			"managedcluster %s --overwrite %s=%s", of, name, name, names.AnnotationHosts, name,
 			names.AnnotationHosts, Listing(s.Host, of))
 	}
 	return name, ""
-}
-
-// listed reports whether a host consents to a name that the cluster chose itself.
-func (r Rules) listed(host *clusterv1.ManagedCluster, cluster string) bool {
-	chosen := &addonv1beta1.ManagedClusterAddOn{}
-	chosen.Namespace = cluster
-	chosen.Annotations = map[string]string{names.AnnotationHostManagedBy: discovered}
-	return r.Consents(host, chosen)
 }
 
 // shareSet reports whether a set that an administrator made has both clusters. A set that goes, and one with a selector
@@ -110,26 +101,26 @@ func (s Search) shareSet() bool {
 		if set.Name == clustersets.Default || set.Name == clustersets.Global || !set.DeletionTimestamp.IsZero() {
 			return false
 		}
-		members, err := clustersets.MembersOf([]string{set.Name}, map[string]*clusterv1beta2.ManagedClusterSet{set.Name: set})
-		return err == nil && members.Has(s.Cluster.Labels) && members.Has(s.Host.Labels)
+		selector, err := clustersets.Selector(set.Name, set)
+		return err == nil && selector.Matches(labels.Set(s.Cluster.Labels)) && selector.Matches(labels.Set(s.Host.Labels))
 	})
 }
 
-// Named writes into an add-on the hosting cluster that was found for it, and takes one off that the hub had found and
-// that the add-on does not ask for any more. False means that nothing changes.
-func Named(addOn client.Object, found string) bool {
-	annotations := addOn.GetAnnotations()
-	byUs := annotations[names.AnnotationHostManagedBy] == discovered
+// Renames reports whether an add-on gets the hosting cluster that was found for it, or loses one that the hub had found
+// and that it does not ask for any more.
+func Renames(addOn *addonv1beta1.ManagedClusterAddOn, found string) bool {
+	return found != "" || addOn.Annotations[names.AnnotationHostManagedBy] == discovered &&
+		addOn.Annotations[names.AnnotationInstallMode] != hosted && addOn.DeletionTimestamp.IsZero()
+}
+
+// Rename writes what Renames reports into an add-on.
+func Rename(addOn *addonv1beta1.ManagedClusterAddOn, found string) {
 	switch {
 	case found != "":
-		annotations[names.AnnotationHostingCluster] = found
-		annotations[names.AnnotationHostManagedBy] = discovered
-	case byUs && annotations[names.AnnotationInstallMode] != hosted && addOn.GetDeletionTimestamp().IsZero():
-		delete(annotations, names.AnnotationHostingCluster)
-		delete(annotations, names.AnnotationHostManagedBy)
-	default:
-		return false
+		metav1.SetMetaDataAnnotation(&addOn.ObjectMeta, names.AnnotationHostingCluster, found)
+		metav1.SetMetaDataAnnotation(&addOn.ObjectMeta, names.AnnotationHostManagedBy, discovered)
+	case Renames(addOn, found):
+		delete(addOn.Annotations, names.AnnotationHostingCluster)
+		delete(addOn.Annotations, names.AnnotationHostManagedBy)
 	}
-	addOn.SetAnnotations(annotations)
-	return true
 }

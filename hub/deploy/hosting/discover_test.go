@@ -86,7 +86,7 @@ func TestWhichClusterIsFound(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			found, pending := tc.rules.Find(Search{AddOn: addOn(), Cluster: tc.cluster, Host: tc.host, Sets: tc.sets, Unread: tc.unread})
+			found, pending := tc.rules.Find(Search{Cluster: tc.cluster, Host: tc.host, Sets: tc.sets, Unread: tc.unread})
 			assert.Equal(t, tc.found, found)
 			assert.Equal(t, tc.pending == "", pending == "")
 			assert.Contains(t, pending, tc.pending)
@@ -131,7 +131,8 @@ func TestTheNameThatIsWritten(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			a := addOn(tc.before...)
-			assert.Equal(t, tc.after != nil, Named(a, tc.found))
+			assert.Equal(t, tc.after != nil, Renames(a, tc.found))
+			Rename(a, tc.found)
 			if tc.after == nil {
 				tc.after = tc.before
 			}

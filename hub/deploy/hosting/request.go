@@ -81,17 +81,20 @@ type Rules struct {
 // that was copied from the managed cluster does not, nor one that it claimed, because the agent of that cluster may
 // have chosen it. A cluster always hosts its own add-ons.
 func (r Rules) Consents(host *clusterv1.ManagedCluster, addOn *addonv1beta1.ManagedClusterAddOn) bool {
-	if host.Name == addOn.Namespace {
+	return r.consents(host, addOn.Namespace, slices.Contains(copied(addOn), names.AnnotationHostingCluster) ||
+		addOn.Annotations[names.AnnotationHostManagedBy] == discovered)
+}
+
+// consents reports whether a cluster hosts the add-ons of another one. chose reports whether the agent of that may have
+// chosen the host.
+func (r Rules) consents(host *clusterv1.ManagedCluster, cluster string, chose bool) bool {
+	if host.Name == cluster {
 		return true
 	}
 	if listed, found := host.Annotations[names.AnnotationHosts]; found {
-		return slices.ContainsFunc(split(listed), func(name string) bool {
-			return name == Everyone || name == addOn.Namespace
-		})
+		return slices.ContainsFunc(split(listed), func(name string) bool { return name == Everyone || name == cluster })
 	}
-	chosen := slices.Contains(copied(addOn), names.AnnotationHostingCluster) ||
-		addOn.Annotations[names.AnnotationHostManagedBy] == discovered
-	return r.TrustAsOCM || !r.RequireConsent && !chosen
+	return r.TrustAsOCM || !r.RequireConsent && !chose
 }
 
 // Listing returns the list of a host with one more cluster.
