@@ -79,7 +79,10 @@ func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (doubt, error) 
 			return doubt{behind: true}, nil
 		}
 	}
-	grants := creates(p.bindings) && !r.accepts.has(f.cluster)
+	grants, err := r.grants(ctx, f, p)
+	if err != nil {
+		return doubt{}, err
+	}
 	if removes || grants {
 		cached := map[string]*clusterv1.ManagedCluster{f.addOn.Namespace: f.cluster}
 		if name := hostName(f); removes && name != "" {
@@ -98,6 +101,15 @@ func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (doubt, error) 
 	}
 	r.made.note(f.addOn, p)
 	return doubt{}, nil
+}
+
+// grants reports whether a plan gives the first role on a cluster of which it is not known yet that the hub accepts it.
+func (r *Reconciler) grants(ctx context.Context, f facts, p plan) (bool, error) {
+	if !creates(p.bindings) || r.accepts.has(f.cluster) {
+		return false, nil
+	}
+	err := r.accepts.learn(ctx, r.Live)
+	return !r.accepts.has(f.cluster), err
 }
 
 // confirmWorks asks the API server whether works are as the cache has them from which a plan takes no object that it

@@ -1,10 +1,14 @@
 package deploy
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +21,7 @@ import (
 	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/kept"
 	"github.com/spokelet/spokelet/internal/pause"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // verify remembers that this version renders records of works the same as another version did, which rendered the works
@@ -27,7 +32,45 @@ func (r *Reconciler) verify(key types.NamespacedName, sum works.Sum) {
 
 // accepts are the clusters of which the API server said in the life of this process that the hub accepts them. A cache
 // that was behind at its start is not any more then.
-type accepts struct{ clusters kept.Map[string, types.UID] }
+type accepts struct {
+	clusters kept.Map[string, types.UID]
+	// asked counts the clusters that were asked for one by one since all were listed, and listed how many those were.
+	asked, listed atomic.Int64
+	list          singleflight.Group
+}
+
+// fewAccepts is how many clusters are asked for one by one before all are listed, acceptsPage how many of these at once,
+// and acceptsShare how many times more clusters there may be than were asked for.
+const (
+	fewAccepts   = 16
+	acceptsPage  = 100
+	acceptsShare = 8
+)
+
+// learn counts one more cluster to ask for. Where these become many, because an add-on is being installed on all
+// clusters, it notes all that live has.
+func (a *accepts) learn(ctx context.Context, live client.Reader) error {
+	if a.asked.Add(1) <= max(fewAccepts, a.listed.Load()/acceptsShare) {
+		return nil
+	}
+	_, err, _ := a.list.Do("", func() (any, error) {
+		count := int64(0)
+		newPage := func() *clusterv1.ManagedClusterList { return &clusterv1.ManagedClusterList{} }
+		for page, err := range reconcile.Pages(ctx, live, newPage, client.Limit(acceptsPage)) {
+			if err != nil {
+				return nil, fmt.Errorf("asking which clusters the hub accepts: %w", err)
+			}
+			for i := range page.Items {
+				a.note(&page.Items[i])
+				count++
+			}
+		}
+		a.listed.Store(count)
+		a.asked.Store(0)
+		return nil, nil
+	})
+	return err
+}
 
 // has reports whether a cluster is one of them.
 func (a *accepts) has(cluster *clusterv1.ManagedCluster) bool {

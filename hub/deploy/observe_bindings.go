@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,7 +53,9 @@ func (r *Reconciler) observeAccount(ctx context.Context, addOn *addonv1beta1.Man
 	return grant != nil && grant.Labels[token.LabelName] == addOn.Name && ours(grant, addOn), err
 }
 
-// observeEnded lists the RoleBindings of an add-on on a cluster where its agent may have no roles.
+// observeEnded lists the RoleBindings of an add-on on a cluster where its agent may have no roles. Those that an add-on
+// owns which is gone are left to Kubernetes, as its works are: each one that we deleted at the same time would take
+// three requests.
 func (r *Reconciler) observeEnded(
 	ctx context.Context, key types.NamespacedName, f facts,
 ) ([]*rbacv1.RoleBinding, error) {
@@ -60,7 +63,17 @@ func (r *Reconciler) observeEnded(
 		return nil, nil
 	}
 	all, err := addonapi.ListBindings(ctx, r.Client, key)
-	return slices.DeleteFunc(all, func(binding *rbacv1.RoleBinding) bool { return !isAgents(binding) }), err
+	gone := f.addOn == nil && isAccepted(f.cluster)
+	return slices.DeleteFunc(all, func(binding *rbacv1.RoleBinding) bool {
+		return !isAgents(binding) || gone && isCollected(binding, key)
+	}), err
+}
+
+// isCollected reports whether Kubernetes deletes an object when the add-on of that key is gone.
+func isCollected(object client.Object, key types.NamespacedName) bool {
+	owners := object.GetOwnerReferences()
+	return object.GetNamespace() == key.Namespace && len(owners) == 1 && owners[0].Name == key.Name &&
+		owners[0].Kind == "ManagedClusterAddOn" && strings.HasPrefix(owners[0].APIVersion, addonv1beta1.GroupName+"/")
 }
 
 // confirmEnded reads from the API server that an agent that is about to lose its roles may have none: a cache may show
