@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -67,6 +68,16 @@ func word(args []string) (first string, rest []string) {
 		return "", args
 	}
 	return args[0], args[1:]
+}
+
+// Main runs the agent with a command line, the name of the program and its arguments, until ctx ends. It returns what
+// ParseFlags and Run return.
+func Main(ctx context.Context, program string, args []string, out io.Writer) error {
+	config, err := ParseFlags(program, args, out)
+	if err != nil {
+		return err
+	}
+	return Run(ctx, config)
 }
 
 // ParseFlags turns a command line, the name of the program and its arguments, into a Config. The words registration and

@@ -4,23 +4,17 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
-	"github.com/spf13/pflag"
-
 	"github.com/spokelet/spokelet/hub"
+	"github.com/spokelet/spokelet/internal/command"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := hub.Main(ctx, os.Args[1:], os.Stdin, os.Stdout)
 	stop()
-	if err != nil && !errors.Is(err, pflag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "spokelet-hub:", err)
-		os.Exit(1)
-	}
+	os.Exit(command.ExitStatus("spokelet-hub", err, os.Stderr))
 }

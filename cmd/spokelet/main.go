@@ -4,26 +4,17 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
-	"github.com/spf13/pflag"
-
 	"github.com/spokelet/spokelet/agent"
+	"github.com/spokelet/spokelet/internal/command"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	config, err := agent.ParseFlags(os.Args[0], os.Args[1:], os.Stdout)
-	if err == nil {
-		err = agent.Run(ctx, config)
-	}
+	err := agent.Main(ctx, os.Args[0], os.Args[1:], os.Stdout)
 	stop()
-	if err != nil && !errors.Is(err, pflag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "spokelet:", err)
-		os.Exit(1)
-	}
+	os.Exit(command.ExitStatus("spokelet", err, os.Stderr))
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -30,6 +31,16 @@ type Program struct {
 	Verbs []string
 	// Foreign takes flags that are not known, unless --strict-flags says that they are an error; nil refuses them.
 	Foreign *Foreign
+}
+
+// ExitStatus prints the error with which a program ended, and returns its exit status: 1, or 0 where there is no error or
+// there was nothing to run.
+func ExitStatus(program string, err error, errs io.Writer) int {
+	if err == nil || errors.Is(err, pflag.ErrHelp) {
+		return 0
+	}
+	fmt.Fprintf(errs, "%s: %v\n", program, err)
+	return 1
 }
 
 // Parse binds flags and parses the arguments with them. It returns pflag.ErrHelp when the arguments asked for help or

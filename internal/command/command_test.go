@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -57,4 +58,22 @@ func TestNamespaceIsThatOfThePod(t *testing.T) {
 func TestALoggerThatIsThereIsKept(t *testing.T) {
 	ctx := logr.NewContext(t.Context(), logr.Discard())
 	assert.Equal(t, ctx, WithLogger(ctx, nil, 0))
+}
+
+func TestTheExitStatusOfAProgram(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		err    error
+		status int
+		said   string
+	}{
+		"it ended well":              {nil, 0, ""},
+		"it was asked for help":      {fmt.Errorf("parsing: %w", pflag.ErrHelp), 0, ""},
+		"it ended because of errors": {assert.AnError, 1, "program: " + assert.AnError.Error() + "\n"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var errs bytes.Buffer
+			assert.Equal(t, tc.status, ExitStatus("program", tc.err, &errs))
+			assert.Equal(t, tc.said, errs.String())
+		})
+	}
 }

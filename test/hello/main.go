@@ -18,7 +18,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -26,6 +25,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/spokelet/spokelet/internal/command"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/lease"
 )
@@ -49,10 +49,7 @@ func main() {
 		err = run(ctx, o)
 	}
 	stop()
-	if err != nil && !errors.Is(err, pflag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "hello:", err)
-		os.Exit(1)
-	}
+	os.Exit(command.ExitStatus("hello", err, os.Stderr))
 }
 
 // options holds what the command line says.

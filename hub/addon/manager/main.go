@@ -2,14 +2,12 @@ package manager
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 
-	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/spokelet/spokelet/hub/addon"
@@ -23,12 +21,7 @@ import (
 // would deploy, from files and without a hub.
 func Main(agents ...func() (addon.Agent, error)) int {
 	p := program{name: filepath.Base(os.Args[0]), args: os.Args[1:], in: os.Stdin, out: os.Stdout}
-	err := p.run(ctrl.SetupSignalHandler(), agents)
-	if err != nil && !errors.Is(err, pflag.ErrHelp) {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", p.name, err)
-		return 1
-	}
-	return 0
+	return command.ExitStatus(p.name, p.run(ctrl.SetupSignalHandler(), agents), os.Stderr)
 }
 
 // program is how a program of add-ons was started.
