@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -70,14 +71,14 @@ func word(args []string) (first string, rest []string) {
 	return args[0], args[1:]
 }
 
-// Main runs the agent with a command line, the name of the program and its arguments, until ctx ends. It returns what
-// ParseFlags and Run return.
-func Main(ctx context.Context, program string, args []string, out io.Writer) error {
-	config, err := ParseFlags(program, args, out)
-	if err != nil {
-		return err
+// Main runs the agent with the command line of the process until ctx ends. It prints the error that ended it, and
+// returns the exit status.
+func Main(ctx context.Context) int {
+	config, err := ParseFlags(os.Args[0], os.Args[1:], os.Stdout)
+	if err == nil {
+		err = Run(ctx, config)
 	}
-	return Run(ctx, config)
+	return command.ExitStatus("spokelet", err, os.Stderr)
 }
 
 // ParseFlags turns a command line, the name of the program and its arguments, into a Config. The words registration and

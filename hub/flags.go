@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 
 	"github.com/spf13/pflag"
@@ -17,14 +18,18 @@ import (
 // programName is the name of the program.
 const programName = "spokelet-hub"
 
-// Main runs the program with the arguments of a command line until ctx ends: the hub manager, or the subcommand
-// "render", which needs no hub. It returns pflag.ErrHelp when the arguments ask for help, for the version, for the
-// policies or the definitions, which are written to out.
-func Main(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
+// Main runs the program with the command line of the process until ctx ends: the hub manager, or the subcommand
+// "render", which needs no hub. It prints the error that ended it, and returns the exit status.
+func Main(ctx context.Context) int {
+	return command.ExitStatus(programName, start(ctx, os.Args[1:]), os.Stderr)
+}
+
+// start is Main for arguments. The error is pflag.ErrHelp when there was nothing to run.
+func start(ctx context.Context, args []string) error {
 	if len(args) > 0 && args[0] == "render" {
-		return render.Program{Name: programName}.Command(ctx, args[1:], in, out)
+		return render.Program{Name: programName}.Command(ctx, args[1:], os.Stdin, os.Stdout)
 	}
-	config, err := ParseFlags(args, out)
+	config, err := ParseFlags(args, os.Stdout)
 	if err != nil {
 		return err
 	}

@@ -9,12 +9,11 @@ import (
 	"syscall"
 
 	"github.com/spokelet/spokelet/hub"
-	"github.com/spokelet/spokelet/internal/command"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := hub.Main(ctx, os.Args[1:], os.Stdin, os.Stdout)
+	status := hub.Main(ctx)
 	stop()
-	os.Exit(command.ExitStatus("spokelet-hub", err, os.Stderr))
+	os.Exit(status)
 }

@@ -9,12 +9,11 @@ import (
 	"syscall"
 
 	"github.com/spokelet/spokelet/agent"
-	"github.com/spokelet/spokelet/internal/command"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := agent.Main(ctx, os.Args[0], os.Args[1:], os.Stdout)
+	status := agent.Main(ctx)
 	stop()
-	os.Exit(command.ExitStatus("spokelet", err, os.Stderr))
+	os.Exit(status)
 }
