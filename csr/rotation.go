@@ -1,13 +1,14 @@
 package csr
 
 import (
+	"github.com/spokelet/spokelet/internal/names"
 	"time"
 
 	"github.com/spokelet/spokelet/internal/pause"
 )
 
 // ConditionRotated is the condition of a ManagedCluster or ManagedClusterAddOn about its certificate.
-const ConditionRotated = "ClusterCertificateRotated"
+const ConditionRotated = names.ConditionCertificateRotated
 
 const (
 	// earliestRotation is the share of its lifetime after which the first certificates of a fleet are replaced.

@@ -17,9 +17,6 @@ import (
 )
 
 const (
-	// conditionDeleting explains what an add-on that is being deleted waits for. It is Spokelet's own addition.
-	conditionDeleting = "addon.spokelet.io/Deleting"
-
 	reasonWaitingForHook    = "WaitingForHook"
 	reasonHookFailed        = "HookFailed"
 	reasonHookDeadline      = "HookDeadlineExceeded"
@@ -61,7 +58,7 @@ func decideDeletion(f deletionFacts) deletionPlan {
 		p.wake = reconcile.Earliest(p.wake, until) // Who put them there may be at it.
 		return p
 	}
-	if !slices.ContainsFunc(p.conditions, func(c metav1.Condition) bool { return c.Type == conditionDeleting }) {
+	if !slices.ContainsFunc(p.conditions, func(c metav1.Condition) bool { return c.Type == names.ConditionAddOnDeleting }) {
 		p.conditions = append(p.conditions, foreignFinalizers(f, foreign))
 	}
 	return p
@@ -237,7 +234,7 @@ func waitingForHooks(f deletionFacts, waiting []hookPlan, text string) []metav1.
 		}
 	}
 	return []metav1.Condition{hookCompleted(false, text), {
-		Type: conditionDeleting, Status: metav1.ConditionFalse, Reason: reason,
+		Type: names.ConditionAddOnDeleting, Status: metav1.ConditionFalse, Reason: reason,
 		Message: fmt.Sprintf("%s To delete the add-on without the hook: kubectl annotate managedclusteraddon %s -n %s "+
 			"--overwrite %s=0s %s=%s", text, f.addOn.Name, f.addOn.Namespace, names.AnnotationHookDeadline,
 			names.AnnotationHookAfterDeadline, afterSkip),
@@ -270,7 +267,7 @@ func foreignFinalizers(f deletionFacts, finalizers []string) metav1.Condition {
 			"AddOnTemplates; look whether that manager runs"
 	}
 	return metav1.Condition{
-		Type: conditionDeleting, Status: metav1.ConditionFalse, Reason: reasonForeignFinalizers,
+		Type: names.ConditionAddOnDeleting, Status: metav1.ConditionFalse, Reason: reasonForeignFinalizers,
 		Message: fmt.Sprintf("The add-on waits for its finalizers %s: %s. If it does not exist any more, see that nothing "+
 			"is left of the add-on on the cluster and remove them: %s", strings.Join(finalizers, ", "), who, unblock(f.addOn)),
 	}

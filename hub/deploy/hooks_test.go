@@ -131,7 +131,7 @@ func TestFailedHooks(t *testing.T) {
 			} else {
 				assert.Equal(t, f.now.Add(test.wake), p.wake.Local())
 			}
-			c := meta.FindStatusCondition(p.conditions, conditionDeleting)
+			c := meta.FindStatusCondition(p.conditions, names.ConditionAddOnDeleting)
 			require.NotNil(t, c)
 			assert.Equal(t, test.reason, c.Reason)
 			assert.Contains(t, c.Message, test.says)

@@ -183,7 +183,7 @@ func TestWhatAFinalizerGuardsIsDoneBeforeItGoes(t *testing.T) {
 			if test.waits > 0 {
 				assert.Equal(t, f.now.Add(test.waits), p.wake)
 			}
-			condition := meta.FindStatusCondition(p.conditions, conditionDeleting)
+			condition := meta.FindStatusCondition(p.conditions, names.ConditionAddOnDeleting)
 			if test.says == "" {
 				assert.Nil(t, condition)
 				return

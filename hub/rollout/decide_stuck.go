@@ -11,12 +11,10 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
-	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/hub/fleet"
+	"github.com/spokelet/spokelet/internal/causes"
 	"github.com/spokelet/spokelet/internal/message"
-	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
-	"github.com/spokelet/spokelet/internal/token"
 )
 
 const (
@@ -25,29 +23,11 @@ const (
 	// maxCause is how many bytes a message quotes of a cause.
 	maxCause = 400
 
-	// reasonClusterSilent is the reason on an add-on whose cluster the hub has lost.
-	reasonClusterSilent = "ManagedClusterLeaseUpdateStopped"
-
 	// Reasons of placement controllers, ours and OCM's.
 	reasonNoSetBindings  = "NoManagedClusterSetBindings"
 	reasonNoIntersection = "NoIntersection"
 	reasonEmptySets      = "AllManagedClusterSetsEmpty"
 )
-
-// blockingConditions are the conditions that explain with False why an add-on does not work, the most informative
-// first, which is Configured.
-func blockingConditions() []string {
-	return []string{
-		addonv1beta1.ManagedClusterAddOnConditionConfigured,
-		addonv1beta1.ManagedClusterAddOnHostingClusterValidity,
-		addonv1beta1.ManagedClusterAddOnRegistrationApplied,
-		token.ConditionInfrastructure, csr.ConditionRotated, token.ConditionRefreshed,
-		addonv1beta1.ManagedClusterAddOnManifestApplied,
-		addonv1beta1.ManagedClusterAddOnHostingManifestApplied,
-		names.ConditionWorkloadsReady,
-		addonv1beta1.ManagedClusterAddOnConditionAvailable,
-	}
-}
 
 // stuckAddOns counts the add-ons of a placement that do not work.
 type stuckAddOns struct {
@@ -78,39 +58,19 @@ func (t *stuckAddOns) add(m *member, waits bool, now time.Time) {
 }
 
 // stuckCause returns the most informative condition of an add-on that does not work, of some kinds, and since when; nil
-// when it works or is being deleted.
+// when it works or is being deleted. One that makes no progress because the hub has lost its cluster does not work.
 func stuckCause(addon *addonv1beta1.ManagedClusterAddOn, kinds []string) (*metav1.Condition, time.Time) {
 	if !addon.DeletionTimestamp.IsZero() {
 		return nil, time.Time{}
 	}
-	var best *metav1.Condition
-	var since time.Time
-	for _, kind := range kinds {
-		c := meta.FindStatusCondition(addon.Status.Conditions, kind)
-		if c == nil || c.Status != metav1.ConditionFalse {
-			continue
-		}
-		if best == nil {
-			best = c
-		}
-		since = reconcile.Earliest(since, c.LastTransitionTime.Time)
+	if found, since := causes.FirstFalse(addon.Status.Conditions, kinds); found != nil {
+		return found, since
 	}
-	if best == nil {
-		return silentCause(addon)
-	}
-	return best, since
-}
-
-// silentCause returns the condition Available of an add-on that makes no progress because the hub has lost its cluster;
-// nil for any other.
-func silentCause(addon *addonv1beta1.ManagedClusterAddOn) (*metav1.Condition, time.Time) {
-	c := meta.FindStatusCondition(addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionAvailable)
-	on := meta.FindStatusCondition(addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
-	completed := on != nil && on.Reason == addonv1beta1.ProgressingReasonCompleted
-	if c == nil || c.Reason != reasonClusterSilent || completed {
+	silent := causes.Silent(addon.Status.Conditions)
+	if silent == nil || causes.Completed(addon.Status.Conditions) {
 		return nil, time.Time{}
 	}
-	return c, c.LastTransitionTime.Time
+	return silent, silent.LastTransitionTime.Time
 }
 
 // remark returns how many clusters are stuck, and the cause of the first; empty when none is.

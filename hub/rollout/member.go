@@ -11,6 +11,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/causes"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -122,9 +123,9 @@ func newMember(addOn *addonv1beta1.ManagedClusterAddOn, like *member) *member {
 		m.unhealthySince = c.LastTransitionTime.Time
 	}
 	m.unheard = c != nil && c.Status == metav1.ConditionUnknown
-	m.cause, m.causeSince = keep(stuckCause(addOn, blockingConditions()))
+	m.cause, m.causeSince = keep(stuckCause(addOn, causes.BlockingConditions()))
 	if m.cause != nil && m.cause.Type == addonv1beta1.ManagedClusterAddOnConditionConfigured {
-		m.other, m.otherSince = keep(stuckCause(addOn, blockingConditions()[1:]))
+		m.other, m.otherSince = keep(stuckCause(addOn, causes.BlockingConditions()[1:]))
 	}
 	return m
 }

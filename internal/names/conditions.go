@@ -29,6 +29,13 @@ const ConditionSoaked = "addon.spokelet.io/Soaked"
 // while that is so. It is Spokelet's own addition.
 const ConditionRolloutFailed = "addon.spokelet.io/RolloutFailed"
 
+// ConditionCertificateRotated is the condition of a ManagedCluster or ManagedClusterAddOn about its certificate.
+const ConditionCertificateRotated = "ClusterCertificateRotated"
+
+// ConditionAddOnDeleting is the condition that says of a ManagedClusterAddOn what its deletion waits for. It is
+// Spokelet's own addition.
+const ConditionAddOnDeleting = "addon.spokelet.io/Deleting"
+
 // ConditionNamespaceReady is the condition that says of a ManagedCluster that a namespace with its name belongs to
 // others, so that the cluster has no namespace. It is there only once there was something to say. It is Spokelet's own
 // addition.
@@ -56,7 +63,7 @@ func ConditionOwners() []ConditionOwner {
 		{"CertificateSigningRequest", "registration.spokelet.io/IdentityOwn", "hub.approval"},
 		{"CertificateSigningRequest", "registration.spokelet.io/SignedByHub", "hub.approval"},
 		{"ClusterManagementAddOn", "Progressing", "hub.rollout"},
-		{"ManagedCluster", "ClusterCertificateRotated", "agent.join"},
+		{"ManagedCluster", ConditionCertificateRotated, "agent.join"},
 		{"ManagedCluster", "Deleting", "hub.cluster"},
 		{"ManagedCluster", conditionHubAccepted, "hub.cluster"},
 		{"ManagedCluster", "ManagedClusterConditionAvailable", "agent.cluster"},
@@ -70,7 +77,7 @@ func ConditionOwners() []ConditionOwner {
 		{"ManagedClusterAddOn", "Available", "agent.addon"},
 		{"ManagedClusterAddOn", "Available", "hub.cluster"},
 		{"ManagedClusterAddOn", "Available", "hub.deploy"},
-		{"ManagedClusterAddOn", "ClusterCertificateRotated", "agent.addon"},
+		{"ManagedClusterAddOn", ConditionCertificateRotated, "agent.addon"},
 		{"ManagedClusterAddOn", "Configured", "hub.configure"},
 		{"ManagedClusterAddOn", "HookManifestCompleted", "hub.deploy"},
 		{"ManagedClusterAddOn", "HostingClusterValidity", "hub.deploy"},
@@ -80,7 +87,7 @@ func ConditionOwners() []ConditionOwner {
 		{"ManagedClusterAddOn", "RegistrationApplied", "hub.deploy"},
 		{"ManagedClusterAddOn", "TokenInfrastructureReady", "hub.token"},
 		{"ManagedClusterAddOn", "TokenRefreshed", "agent.addon"},
-		{"ManagedClusterAddOn", "addon.spokelet.io/Deleting", "hub.deploy"},
+		{"ManagedClusterAddOn", ConditionAddOnDeleting, "hub.deploy"},
 		{"ManagedClusterAddOn", ConditionRolloutFailed, "hub.configure"},
 		{"ManagedClusterAddOn", ConditionSoaked, "hub.configure"},
 		{"ManagedClusterAddOn", ConditionWorkloadsReady, "agent.addon"},

@@ -1,0 +1,188 @@
+package causes
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// at is when the conditions of the tests began, in minutes after some hour.
+func at(minute int) metav1.Time { return metav1.NewTime(time.Date(2026, 11, 1, 8, minute, 0, 0, time.UTC)) }
+
+func cond(kind, status, reason string, minute int) metav1.Condition {
+	return metav1.Condition{
+		Type: kind, Status: metav1.ConditionStatus(status), Reason: reason, LastTransitionTime: at(minute), Message: "because",
+	}
+}
+
+func TestTheFirstCauseOfAnAddOn(t *testing.T) {
+	available := cond("Available", "True", "ManagedClusterAddOnLeaseUpdated", 0)
+	for sentence, tc := range map[string]struct {
+		of    AddOn
+		code  Code
+		said  string
+		since int
+	}{
+		"one that works has none": {of: AddOn{Conditions: []metav1.Condition{available, cond("Progressing", "False", "Completed", 1)}}},
+		"what is wrong earlier in the chain comes first, and since when anything is": {
+			of: AddOn{Conditions: []metav1.Condition{
+				cond("Available", "False", "ProbeUnavailable", 1), cond("ManifestApplied", "False", "AddonManifestAppliedFailed", 3),
+				cond("RegistrationApplied", "False", "SetPermissionFailed", 2),
+			}},
+			code: RegistrationFailed, said: "RegistrationApplied", since: 1,
+		},
+		"the work that a cluster did not apply is told from one that cannot be rendered": {
+			of:   AddOn{Conditions: []metav1.Condition{cond("ManifestApplied", "False", "AddonManifestAppliedFailed", 3)}},
+			code: NotApplied, said: "ManifestApplied", since: 3,
+		},
+		"one that cannot be rendered": {
+			of:   AddOn{Conditions: []metav1.Condition{cond("ManifestApplied", "False", "ManifestWorkApplyFailed", 3)}},
+			code: NotRendered, said: "ManifestApplied", since: 3,
+		},
+		"a request that waits for a person": {
+			of:   AddOn{Conditions: []metav1.Condition{cond("ClusterCertificateRotated", "False", "CertificateRequestPending", 3)}},
+			code: RequestWaits, said: "ClusterCertificateRotated", since: 3,
+		},
+		"a request that nobody signs": {
+			of:   AddOn{Conditions: []metav1.Condition{cond("ClusterCertificateRotated", "False", "CertificateRequestNotSigned", 3)}},
+			code: RequestNotSigned, said: "ClusterCertificateRotated", since: 3,
+		},
+		"a request that is refused, also by a hub of OCM": {
+			of:   AddOn{Conditions: []metav1.Condition{cond("ClusterCertificateRotated", "False", "ClientCertificateUpdateFailed", 3)}},
+			code: RequestRefused, said: "ClusterCertificateRotated", since: 3,
+		},
+		"a pod that is not ready comes before the probe that fails by it": {
+			of: AddOn{Conditions: []metav1.Condition{
+				cond("Available", "False", "ProbeUnavailable", 1), cond("addon.spokelet.io/WorkloadsReady", "False", "WorkloadNotReady", 2),
+			}},
+			code: WorkloadNotReady, said: "addon.spokelet.io/WorkloadsReady", since: 1,
+		},
+		"a silent cluster is not the fault of the add-on": {
+			of:   AddOn{Conditions: []metav1.Condition{cond("Available", "Unknown", "ManagedClusterLeaseUpdateStopped", 4)}},
+			code: ClusterSilent, said: "Available", since: 4,
+		},
+		"a rollout that counts it as failed is told while all else is well": {
+			of:   AddOn{Conditions: []metav1.Condition{available, cond("addon.spokelet.io/RolloutFailed", "True", "TimedOut", 5)}},
+			code: RolloutFailed, said: "addon.spokelet.io/RolloutFailed", since: 5,
+		},
+		"manifests that nobody made are awaited": {
+			of: AddOn{Conditions: []metav1.Condition{
+				cond("Available", "Unknown", "WorkNotFound", 1), cond("Progressing", "False", "WaitingForManifestApplied", 2),
+			}},
+			code: ManifestsAwaited, said: "Progressing", since: 2,
+		},
+		"a lease that was never renewed": {
+			of:   AddOn{Conditions: []metav1.Condition{cond("Available", "Unknown", "ManagedClusterAddOnLeaseNotFound", 6)}},
+			code: LeaseMissing, said: "Available", since: 6,
+		},
+		"a lease that stopped": {
+			of:   AddOn{Conditions: []metav1.Condition{cond("Available", "False", "ManagedClusterAddOnLeaseUpdateStopped", 6)}},
+			code: LeaseStopped, said: "Available", since: 6,
+		},
+		"without any condition nobody looks after it": {code: AddOnUnmanaged},
+		"with others but none about its health, that is not known": {
+			of:   AddOn{Conditions: []metav1.Condition{cond("RegistrationApplied", "True", "SetPermissionApplied", 1)}},
+			code: HealthUnknown,
+		},
+		"a reason that nobody knows is not guessed": {
+			of:   AddOn{Conditions: []metav1.Condition{cond("Available", "False", "OfTomorrow", 6)}},
+			code: HealthUnknown, said: "Available", since: 6,
+		},
+		"a deletion that a hook holds": {
+			of: AddOn{Deleting: true, Conditions: []metav1.Condition{
+				available, cond("addon.spokelet.io/Deleting", "False", "HookFailed", 7),
+			}},
+			code: HookFailed, said: "addon.spokelet.io/Deleting", since: 7,
+		},
+		"a deletion that waits, by a hub of OCM": {
+			of: AddOn{Deleting: true, Conditions: []metav1.Condition{
+				cond("HookManifestCompleted", "False", "HookManifestIsNotCompleted", 7),
+			}},
+			code: DeletionWaits, said: "HookManifestCompleted", since: 7,
+		},
+		"a deletion of which nothing is said": {of: AddOn{Deleting: true, Conditions: []metav1.Condition{available}}, code: DeletionWaits},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			judge(t, OfAddOn(tc.of), tc.code, tc.said, tc.since)
+		})
+	}
+}
+
+// judge compares a cause with its code, the type of its condition and the minute in which it began.
+func judge(t *testing.T, got *Cause, code Code, said string, since int) {
+	t.Helper()
+	if code == "" {
+		assert.Nil(t, got)
+		return
+	}
+	require.NotNil(t, got)
+	assert.Equal(t, code, got.Code)
+	if said == "" {
+		assert.Nil(t, got.Condition)
+		assert.True(t, got.Since.IsZero())
+		return
+	}
+	require.NotNil(t, got.Condition)
+	assert.Equal(t, said, got.Condition.Type)
+	assert.Equal(t, at(since).Time, got.Since)
+}
+
+func TestTheFirstCauseOfACluster(t *testing.T) {
+	joined := cond("ManagedClusterJoined", "True", "ManagedClusterJoined", 0)
+	available := cond("ManagedClusterConditionAvailable", "True", "ManagedClusterAvailable", 1)
+	for sentence, tc := range map[string]struct {
+		of                 []metav1.Condition
+		denied, isDeleting bool
+		code               Code
+		said               string
+		since              int
+	}{
+		"one that serves has none":              {of: []metav1.Condition{joined, available}},
+		"one that waits to be accepted":         {denied: true, code: ClusterNotAccepted},
+		"one that never joined":                 {code: ClusterNotJoined},
+		"one that joined just now has none yet": {of: []metav1.Condition{joined}},
+		"one that the hub denied": {
+			of: []metav1.Condition{joined, available, cond("HubAcceptedManagedCluster", "False", "HubClusterAdminDenied", 4)}, denied: true,
+			code: ClusterDenied, said: "HubAcceptedManagedCluster", since: 4,
+		},
+		"one whose namespace belongs to others": {
+			of: []metav1.Condition{cond("cluster.spokelet.io/NamespaceReady", "False", "NamespaceOfOthers", 2)}, denied: true,
+			code: NamespaceOfOthers, said: "cluster.spokelet.io/NamespaceReady", since: 2,
+		},
+		"silence comes before what the agent said last": {
+			of: []metav1.Condition{
+				joined, cond("ClusterCertificateRotated", "False", "ClientCertificateUpdateFailed", 1),
+				cond("ManagedClusterConditionAvailable", "Unknown", "ManagedClusterLeaseUpdateStopped", 3),
+			},
+			code: ClusterSilent, said: "ManagedClusterConditionAvailable", since: 3,
+		},
+		"its API server is down": {
+			of:   []metav1.Condition{joined, cond("ManagedClusterConditionAvailable", "False", "ManagedClusterKubeAPIServerUnavailable", 3)},
+			code: ClusterUnavailable, said: "ManagedClusterConditionAvailable", since: 3,
+		},
+		"its certificate cannot be renewed": {
+			of:   []metav1.Condition{joined, available, cond("ClusterCertificateRotated", "False", "ClientCertificateUpdateFailed", 5)},
+			code: CertificateLate, said: "ClusterCertificateRotated", since: 5,
+		},
+		"the hub lost works": {
+			of:   []metav1.Condition{joined, available, cond("work.spokelet.io/WorksPresent", "False", "WorksMissing", 5)},
+			code: WorksMissing, said: "work.spokelet.io/WorksPresent", since: 5,
+		},
+		"clocks that differ": {
+			of:   []metav1.Condition{joined, available, cond("ManagedClusterConditionClockSynced", "False", "ManagedClusterClockOutOfSync", 5)},
+			code: ClocksDiffer, said: "ManagedClusterConditionClockSynced", since: 5,
+		},
+		"a deletion that waits": {
+			of: []metav1.Condition{joined, cond("Deleting", "False", "ResourceRemaining", 9)}, isDeleting: true,
+			code: ClusterDeletion, said: "Deleting", since: 9,
+		},
+		"a deletion that has just begun": {of: []metav1.Condition{joined}, isDeleting: true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			judge(t, OfCluster(tc.of, !tc.denied, tc.isDeleting), tc.code, tc.said, tc.since)
+		})
+	}
+}
