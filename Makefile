@@ -46,7 +46,7 @@ LONGEST := lies conversion soak fleet work benchmark crash hubcrash scenarios cl
 # Without packages on the command line there is also fuzzing, and the tools and what ships as YAML are tested.
 TEST_TOOLS :=
 ifeq ($(origin TEST_PACKAGES),undefined)
-TEST_TOOLS := fuzz test-tools test-helm test-samples test-ship
+TEST_TOOLS := fuzz test-tools test-helm test-plugin test-samples test-ship
 endif
 TEST_PACKAGES ?= $(addprefix ./test/integration/,$(LONGEST)) ./...
 # What "make unit" tests, and the commit with which "make check" compares.
@@ -174,6 +174,14 @@ test-samples: ## Test the sample add-ons
 		(cd $$sample && go test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...) || exit 1; \
 	done
 
+.PHONY: plugin
+plugin: ## Build kubectl-spokelet, the plugin "kubectl spokelet", into bin
+	cd cmd/kubectl-spokelet && $(GOBUILD) -o ../../$(BIN)/kubectl-spokelet .
+
+.PHONY: test-plugin
+test-plugin: ## Test the plugin
+	cd cmd/kubectl-spokelet && go test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
+
 .PHONY: test-ship
 test-ship: kube ## Test what ships as YAML: kustomize, the Helm chart, and the commands of the pages about installing
 	cd test/ship && go test -count 1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
@@ -194,6 +202,7 @@ lint: $(BIN)/golangci-lint ## Check the code with golangci-lint and go vet
 	cd tools && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../$(BIN)/golangci-lint run --timeout 30m ./...
 	cd test/kube && go vet ./build
 	cd test/ship && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../$(BIN)/golangci-lint run --timeout 30m ./...
+	cd cmd/kubectl-spokelet && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../$(BIN)/golangci-lint run --timeout 30m ./...
 	cd hub/addon/helm && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../../$(BIN)/golangci-lint run --timeout 30m ./...
 	for sample in $(SAMPLES); do \
 		(cd $$sample && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache $(CURDIR)/$(BIN)/golangci-lint run --timeout 30m ./...) || \
@@ -319,6 +328,7 @@ generate: crds rows chart ## Write again all that is generated, and tidy the mod
 	cd tools && go mod tidy
 	cd test/kube && go mod tidy
 	cd hub/addon/helm && go mod tidy
+	cd cmd/kubectl-spokelet && go mod tidy
 	for sample in $(SAMPLES); do (cd $$sample && go mod tidy) || exit 1; done
 	cd test/e2e && go mod tidy
 	cd test/ship && go mod tidy

@@ -10,7 +10,9 @@ import (
 )
 
 // at is when the conditions of the tests began, in minutes after some hour.
-func at(minute int) metav1.Time { return metav1.NewTime(time.Date(2026, 11, 1, 8, minute, 0, 0, time.UTC)) }
+func at(minute int) metav1.Time {
+	return metav1.NewTime(time.Date(2026, 11, 1, 8, minute, 0, 0, time.UTC))
+}
 
 func cond(kind, status, reason string, minute int) metav1.Condition {
 	return metav1.Condition{

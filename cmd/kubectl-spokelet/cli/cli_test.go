@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the expected answers again")
+
+// golden compares an answer with the one that is stored.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".txt")
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o750))
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), got, "if that is meant: go test ./cli -update")
+}
+
+func TestAnswersOfAFleetInTrouble(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args   []string
+		status int
+	}{
+		"check":                {[]string{"check"}, statusProblem},
+		"check-one-cluster":    {[]string{"check", "--cluster", "store-030"}, statusWell},
+		"tree":                 {[]string{"tree"}, statusProblem},
+		"tree-addon-json":      {[]string{"tree", "addon", "logs", "-o", "json"}, statusProblem},
+		"why-addon":            {[]string{"why", "addon", "logs", "-n", "store-003"}, statusProblem},
+		"why-addon-well":       {[]string{"why", "addon", "metrics", "-n", "store-003"}, statusWell},
+		"why-addon-missing":    {[]string{"why", "addon", "metrics", "-n", "store-114"}, statusProblem},
+		"why-addon-no-cluster": {[]string{"why", "addon", "metrics", "-n", "store-999"}, statusProblem},
+		"why-addon-silent":     {[]string{"why", "addon", "logs", "-n", "store-114"}, statusProblem},
+		"why-cluster":          {[]string{"why", "cluster", "store-114"}, statusProblem},
+		"why-cluster-waiting":  {[]string{"why", "cluster", "store-201"}, statusProblem},
+		"why-csr":              {[]string{"why", "csr", "store-201-abcde"}, statusProblem},
+		"why-work":             {[]string{"why", "work", "addon-logs-deploy-0", "-n", "store-001"}, statusWell},
+		"get-clusters":         {[]string{"get", "clusters", "--not-ready"}, statusWell},
+		"get-addons":           {[]string{"get", "addons", "-A", "--not-ready"}, statusWell},
+		"get-works-name":       {[]string{"get", "works", "-n", "store-001", "-o", "name"}, statusWell},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := plays(t, shop(), tc.args...)
+			assert.Equal(t, tc.status, got.status)
+			assert.Empty(t, got.errs)
+			golden(t, name, got.out)
+			for line := range strings.Lines(got.out) {
+				if !strings.Contains(name, "json") {
+					assert.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), 110, "a line is wider than the terminal: %s", line)
+				}
+			}
+		})
+	}
+}
+
+func TestNothingIsWritten(t *testing.T) {
+	h := shop()
+	for _, args := range [][]string{
+		{"check"}, {"tree"}, {"why", "addon", "logs", "-n", "store-003"}, {"get", "works", "-A"}, {"why", "cluster", "store-201"},
+		{"bundle", "-f", filepath.Join(t.TempDir(), "x.tgz")},
+	} {
+		plays(t, h, args...)
+	}
+	require.NotEmpty(t, h.asked)
+	for _, request := range h.asked {
+		assert.True(t, strings.HasPrefix(request, "GET "), request)
+	}
+}
+
+func TestAWrongUseSaysWhatIsRight(t *testing.T) {
+	for said, args := range map[string][]string{
+		"why, one of addon, cluster, work, csr, and a name": {"why", "pod", "x"},
+		"it is get clusters, get addons or get works":       {"get", "pods"},
+		"unknown command":        {"explain"},
+		"unknown flag: --nowait": {"check", "--nowait"},
+		"--output is json, yaml, name or wide, and not \"xml\"": {"check", "-o", "xml"},
+		"-f names the file to write":                            {"bundle"},
+		"it is tree, tree addon NAME, or tree cluster NAME":     {"tree", "work", "w"},
+	} {
+		t.Run(said, func(t *testing.T) {
+			got := plays(t, shop(), args...)
+			assert.Equal(t, statusUse, got.status)
+			assert.Contains(t, got.errs, said)
+			assert.Empty(t, got.out)
+		})
+	}
+}
+
+func TestWhatMayNotBeReadIsAGapOfTheAnswer(t *testing.T) {
+	h := shop()
+	h.forbidden = map[string]bool{"clustermanagementaddons": true, "placementdecisions": true, "certificatesigningrequests": true}
+	got := plays(t, h, "why", "addon", "logs", "-n", "store-003")
+	assert.Equal(t, statusProblem, got.status)
+	golden(t, "why-addon-gaps", got.out)
+	got = plays(t, h, "check")
+	assert.Equal(t, statusProblem, got.status)
+	assert.Contains(t, got.out, "certificatesigningrequests.certificates.k8s.io may not be read  [SPK002]")
+	assert.Contains(t, got.out, `add the rule {apiGroups: ["certificates.k8s.io"], resources: [certificatesigningrequests], verbs: [get, list]}`)
+
+	h.forbidden = map[string]bool{"managedclusters": true, "managedclusteraddons": true}
+	got = plays(t, h, "check")
+	assert.Equal(t, statusBlind, got.status, "nothing could be looked at")
+	assert.Contains(t, got.errs, "add the rule")
+}
+
+func TestAHubThatDoesNotAnswer(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	content := `{"apiVersion": "v1", "kind": "Config", "current-context": "c",
+"contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}], "users": [{"name": "u", "user": {}}],
+"clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}]}`
+	require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
+	got := run(t, "--kubeconfig", file, "check")
+	assert.Equal(t, statusBlind, got.status)
+	assert.Contains(t, got.errs, "the hub does not answer")
+}
+
+// An expert elsewhere sees what the person on call sees, and nothing that is secret.
+func TestABundleGivesTheSameAnswers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.tgz")
+	got := plays(t, shop(), "bundle", "-f", file)
+	require.Equal(t, statusWell, got.status, got.errs)
+	for _, args := range [][]string{
+		{"tree"}, {"why", "addon", "logs", "-n", "store-003"}, {"why", "cluster", "store-114"}, {"get", "addons", "-A", "--not-ready"},
+	} {
+		live, stored := plays(t, shop(), args...), run(t, append([]string{"--from", file}, args...)...)
+		assert.Equal(t, live.status, stored.status, "%v", args)
+		assert.Equal(t, live.out, stored.out, "%v", args)
+	}
+	unpacked := unpack(t, file)
+	for _, secret := range []string{"hunter2", "c2VjcmV0"} {
+		assert.NotContains(t, unpacked, secret)
+	}
+	require.NoError(t, os.WriteFile(file, []byte("no bundle"), 0o600))
+	assert.Equal(t, statusBlind, run(t, "--from", file, "check").status)
+}
+
+// Names, reasons and messages are written by agents.
+func TestHostileTextDoesNoHarm(t *testing.T) {
+	evil := "\x1b]0;owned\x07\x1b[2J\u202egnp.exe\nFAIL  everything\r" + strings.Repeat("x", 1<<20)
+	h := shop()
+	h.lists[pathClusters] = append(h.lists[pathClusters],
+		cluster("store-666", condition("ManagedClusterConditionAvailable", "Unknown", evil, evil, 5)))
+	h.lists[pathAddOns] = append(h.lists[pathAddOns], addOn("store-666", "logs", condition("ManifestApplied", "False", evil, evil, 5)))
+	for _, args := range [][]string{
+		{"check"}, {"tree"}, {"why", "cluster", "store-666"}, {"why", "addon", "logs", "-n", "store-666"}, {"get", "addons", "-A"},
+	} {
+		got := plays(t, h, args...)
+		assert.NotContains(t, got.out, "\x1b", "%v", args)
+		assert.NotContains(t, got.out, "\u202e", "%v", args)
+		assert.NotContains(t, got.out, "\nFAIL", "%v", args)
+		assert.Less(t, len(got.out), 64<<10, "%v", args)
+	}
+}
+
+func TestJSONHasItsSchema(t *testing.T) {
+	got := plays(t, shop(), "why", "addon", "logs", "-n", "store-003", "-o", "json")
+	var a struct {
+		Schema, Kind, Hub string
+		Answer            struct {
+			Healthy bool
+			Same    int
+			Problem struct{ Code, Next string }
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(got.out), &a))
+	assert.Equal(t, "spokelet.io/cli/v1", a.Schema)
+	assert.Equal(t, "why", a.Kind)
+	assert.False(t, a.Answer.Healthy)
+	assert.Equal(t, 4, a.Answer.Same)
+	assert.Equal(t, "SPK052", a.Answer.Problem.Code)
+}

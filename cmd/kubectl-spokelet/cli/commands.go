@@ -1,0 +1,293 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
+	"github.com/spokelet/spokelet/internal/version"
+)
+
+// check returns the command that looks for problems of the hub, its clusters and their add-ons.
+func (p *Plugin) check() *cobra.Command {
+	var cluster string
+	var wait time.Duration
+	c := &cobra.Command{
+		Use: "check", Short: "Look for problems of the hub, its clusters and their add-ons", Args: noArgs,
+		Example: "  kubectl spokelet check\n  kubectl spokelet check --cluster store-077 --wait 2m",
+		RunE: func(c *cobra.Command, _ []string) error {
+			deadline := p.Now().Add(wait)
+			for {
+				f, r, err := p.fleet(c.Context(), cluster)
+				if err != nil {
+					return err
+				}
+				groups := report.Groups(report.Problems(f))
+				if len(groups) > 0 && p.from == "" && p.Now().Before(deadline) {
+					if err := pause(c.Context(), min(checkAgain, deadline.Sub(p.Now()))); err != nil {
+						return fmt.Errorf("waiting: %w", err)
+					}
+					continue
+				}
+				if err := p.checked(c.Context(), f, r, groups); err != nil {
+					return err
+				}
+				switch {
+				case len(groups) > 0 && wait > 0:
+					return fmt.Errorf("%w: %d problems are left", errOutOfTime, len(groups))
+				case len(groups) > 0:
+					return errProblem
+				}
+				return nil
+			}
+		},
+	}
+	c.Flags().StringVar(&cluster, "cluster", "", "look at this cluster alone")
+	c.Flags().DurationVar(&wait, "wait", 0, "look again until nothing is wrong, for so long")
+	return c
+}
+
+// checkAgain is the pause between two looks of check --wait.
+const checkAgain = 2 * time.Second
+
+// pause waits, or returns the error of a context that ends before.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// fleet reads a fleet, or one cluster of it. It is an error where not even the clusters or the add-ons can be read.
+func (p *Plugin) fleet(ctx context.Context, cluster string) (report.Fleet, *fleet.Reader, error) {
+	r, err := p.reader()
+	if err != nil {
+		return report.Fleet{}, nil, err
+	}
+	f, err := readFleet(ctx, r, cluster)
+	if err != nil {
+		return f, r, err
+	}
+	if r.Lacks("managedclusters") && r.Lacks("managedclusteraddons") {
+		return f, r, fmt.Errorf("%w: %w", errBlind, gapsOf(r))
+	}
+	return f, r, nil
+}
+
+// gapsOf returns the gaps of a reader as an error.
+func gapsOf(r *fleet.Reader) error {
+	var all []error
+	for _, gap := range r.Gaps {
+		text := gap.What + ": " + gap.Why
+		if gap.Rule != "" {
+			text += "; add the rule " + gap.Rule
+		}
+		all = append(all, errors.New(text))
+	}
+	return errors.Join(all...)
+}
+
+// checked writes what check found.
+func (p *Plugin) checked(ctx context.Context, f report.Fleet, r *fleet.Reader, groups []report.Group) error {
+	if done, err := p.encoded(answer{Kind: "check", Hub: r.Source.Name(), Answer: groups, Gaps: r.Gaps}); done {
+		return err
+	}
+	kubernetes, err := r.Source.Version(ctx)
+	if err != nil {
+		return err
+	}
+	t := p.terminal()
+	if _, err := fmt.Fprintf(t.Out, "hub %s  Kubernetes %s  %d clusters, %d add-ons on them\n", r.Source.Name(), kubernetes,
+		len(f.Clusters), len(f.AddOns)); err != nil {
+		return err
+	}
+	if err := errors.Join(t.Gaps(r.Gaps), t.Problems(groups)); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(t.Out, "%d problems\n", len(groups))
+	return err
+}
+
+// tree returns the command that shows a fleet as a tree.
+func (p *Plugin) tree() *cobra.Command {
+	var all bool
+	c := &cobra.Command{
+		Use: "tree [addon NAME | cluster NAME]", Short: "Show add-ons and clusters with their problems, equal ones in one row",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 0 && (len(args) != 2 || !slices.Contains([]string{report.KindAddOn, report.KindCluster}, args[0])) {
+				return fmt.Errorf("%w: it is tree, tree addon NAME, or tree cluster NAME", errUse)
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			cluster := ""
+			if len(args) == 2 && args[0] == report.KindCluster {
+				cluster = args[1]
+			}
+			f, r, err := p.fleet(c.Context(), cluster)
+			if err != nil {
+				return err
+			}
+			if len(args) == 2 && args[0] == report.KindAddOn {
+				f = only(f, args[1])
+			}
+			root := report.Tree(f, "hub", all)
+			done, err := p.encoded(answer{Kind: "tree", Hub: r.Source.Name(), Answer: root, Gaps: r.Gaps})
+			if !done && err == nil {
+				t := p.terminal()
+				err = errors.Join(t.Tree(root), t.Gaps(r.Gaps))
+			}
+			if err == nil && len(report.Problems(f)) > 0 {
+				return errProblem
+			}
+			return err
+		},
+	}
+	c.Flags().BoolVar(&all, "all", false, "show clusters without a problem, too")
+	return c
+}
+
+// only keeps one add-on of a fleet.
+func only(f report.Fleet, name string) report.Fleet {
+	f.AddOns = slices.DeleteFunc(f.AddOns, func(a fleet.AddOn) bool { return a.Metadata.Name != name })
+	f.Definitions = slices.DeleteFunc(f.Definitions, func(d fleet.Definition) bool { return d.Metadata.Name != name })
+	return f
+}
+
+// why returns the command that follows one object from the wish to the first cause.
+func (p *Plugin) why() *cobra.Command {
+	kinds := []string{report.KindAddOn, report.KindCluster, report.KindWork, report.KindRequest}
+	return &cobra.Command{
+		Use: "why (addon NAME | work NAME | cluster NAME | csr NAME)", ValidArgs: kinds,
+		Short:   "Follow an object from the wish to the first cause, and name the next command",
+		Example: "  kubectl spokelet why addon logs -n store-077\n  kubectl spokelet why cluster store-114",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 || !slices.Contains(kinds, args[0]) {
+				return fmt.Errorf("%w: it is why, one of %s, and a name", errUse, strings.Join(kinds, ", "))
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			r, err := p.reader()
+			if err != nil {
+				return err
+			}
+			chain, err := p.chain(c.Context(), r, args[0], args[1])
+			if err != nil {
+				return err
+			}
+			if chain.Problem != nil && len(chain.Steps) == 0 && len(r.Gaps) > 0 {
+				return fmt.Errorf("%w: %w", errBlind, gapsOf(r))
+			}
+			done, err := p.encoded(answer{Kind: "why", Hub: r.Source.Name(), Answer: chain, Gaps: r.Gaps})
+			if !done && err == nil {
+				t := p.terminal()
+				err = errors.Join(t.Chain(chain), t.Gaps(r.Gaps))
+			}
+			if err == nil && !chain.Healthy {
+				return errProblem
+			}
+			return err
+		},
+	}
+}
+
+// chain follows one object.
+func (p *Plugin) chain(ctx context.Context, r *fleet.Reader, kind, name string) (report.Chain, error) {
+	switch kind {
+	case report.KindCluster:
+		return clusterChain(ctx, r, name)
+	case report.KindRequest:
+		request, err := fleet.Get[fleet.Request](ctx, r, "", name)
+		return report.RequestChain(name, request), err
+	}
+	namespace, err := p.namespace()
+	if err != nil {
+		return report.Chain{}, err
+	}
+	if kind == report.KindAddOn {
+		return addOnChain(ctx, r, namespace, name)
+	}
+	work, err := fleet.Get[fleet.Work](ctx, r, namespace, name)
+	return report.WorkChain(namespace, name, work), err
+}
+
+// bundle returns the command that writes a bundle.
+func (p *Plugin) bundle() *cobra.Command {
+	var file string
+	c := &cobra.Command{
+		Use: "bundle -f FILE", Args: noArgs, Short: "Write what you may read of the fleet into a file for another person",
+		Long: "bundle writes clusters, add-ons, works, certificate requests, decisions and leases into a file, without Secrets, " +
+			"the content of manifests, certificates and values. All reading commands take it with --from.",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if file == "" {
+				return fmt.Errorf("%w: -f names the file to write", errUse)
+			}
+			r, err := p.reader()
+			if err != nil {
+				return err
+			}
+			gaps, err := p.writeBundle(c.Context(), r.Source, file)
+			if err != nil {
+				return err
+			}
+			return p.terminal().Gaps(gaps)
+		},
+	}
+	c.Flags().StringVarP(&file, "file", "f", "", "the file to write")
+	return c
+}
+
+// writeBundle writes a bundle beside its place first, so that none that is not complete has its name.
+func (p *Plugin) writeBundle(ctx context.Context, source fleet.Source, file string) (gaps []fleet.Gap, err error) {
+	to, err := os.CreateTemp(filepath.Dir(file), ".bundle-*")
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUse, err)
+	}
+	defer func() { err = errors.Join(err, ignoreGone(os.Remove(to.Name()))) }()
+	gaps, err = fleet.WriteBundle(ctx, source, to, p.Now())
+	if err = errors.Join(err, to.Close()); err != nil {
+		return gaps, err
+	}
+	return gaps, os.Rename(to.Name(), file)
+}
+
+// ignoreGone returns an error unless it says that a file does not exist.
+func ignoreGone(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// versions returns the command that prints the versions of the plugin and of the hub.
+func (p *Plugin) versions() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Args: noArgs, Short: "Print the version of the plugin",
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintf(p.Streams.Out, "%s %s\n", nameOfProgram, version.String())
+			return err
+		},
+	}
+}
+
+// noArgs refuses arguments.
+func noArgs(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%w: %q is not expected", errUse, args[0])
+	}
+	return nil
+}

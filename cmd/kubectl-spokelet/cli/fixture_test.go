@@ -1,0 +1,267 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// noon is the time of the tests.
+func noon() time.Time { return time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC) }
+
+// hub is a server that answers like the API server of a hub.
+type hub struct {
+	// lists are objects by the path of their list.
+	lists map[string][]map[string]any
+	// forbidden are the resources that the user may not read.
+	forbidden map[string]bool
+	// asked are the requests.
+	asked []string
+}
+
+// ServeHTTP implements http.Handler.
+func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.asked = append(h.asked, r.Method+" "+r.URL.Path)
+	write := func(status int, body any) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(body)
+	}
+	refuse := func(status int, reason string) {
+		write(status, map[string]any{
+			"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": status, "message": reason,
+		})
+	}
+	path, namespace := r.URL.Path, ""
+	if before, after, found := strings.Cut(path, "/namespaces/"); found {
+		var rest string
+		namespace, rest, _ = strings.Cut(after, "/")
+		path = before + "/" + rest
+	}
+	plural := path[strings.LastIndex(path, "/")+1:]
+	switch all, known := h.lists[path]; {
+	case r.Method != http.MethodGet:
+		refuse(http.StatusMethodNotAllowed, "MethodNotAllowed")
+	case path == "/version":
+		write(http.StatusOK, map[string]any{"gitVersion": "v1.37.2"})
+	case path == "/apis/addon.open-cluster-management.io":
+		write(http.StatusOK, map[string]any{"versions": []any{
+			map[string]any{"version": "v1alpha1"}, map[string]any{"version": "v1beta1"},
+		}})
+	case h.forbidden[plural]:
+		refuse(http.StatusForbidden, "Forbidden")
+	case !known:
+		refuse(http.StatusNotFound, "NotFound")
+	default:
+		items := []map[string]any{}
+		for _, o := range all {
+			if h.matches(o, namespace, r) {
+				items = append(items, o)
+			}
+		}
+		write(http.StatusOK, map[string]any{"kind": "List", "items": items})
+	}
+}
+
+// matches reports whether an object is asked for.
+func (h *hub) matches(o map[string]any, namespace string, r *http.Request) bool {
+	metadata := o["metadata"].(map[string]any)
+	if namespace != "" && metadata["namespace"] != namespace {
+		return false
+	}
+	if field := r.URL.Query().Get("fieldSelector"); field != "" && field != "metadata.name="+metadata["name"].(string) {
+		return false
+	}
+	labels, _ := metadata["labels"].(map[string]any)
+	for term := range strings.SplitSeq(r.URL.Query().Get("labelSelector"), ",") {
+		key, value, found := strings.Cut(term, "=")
+		if found && labels[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+const (
+	pathClusters    = "/apis/cluster.open-cluster-management.io/v1/managedclusters"
+	pathAddOns      = "/apis/addon.open-cluster-management.io/v1beta1/managedclusteraddons"
+	pathDefinitions = "/apis/addon.open-cluster-management.io/v1beta1/clustermanagementaddons"
+	pathDecisions   = "/apis/cluster.open-cluster-management.io/v1beta1/placementdecisions"
+	pathWorks       = "/apis/work.open-cluster-management.io/v1/manifestworks"
+	pathRequests    = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+	pathLeases      = "/apis/coordination.k8s.io/v1/leases"
+)
+
+// condition is a condition that began some minutes before noon.
+func condition(kind, status, reason, text string, before int) map[string]any {
+	return map[string]any{
+		"type": kind, "status": status, "reason": reason, "message": text, "observedGeneration": 1,
+		"lastTransitionTime": noon().Add(-time.Duration(before) * time.Minute).Format(time.RFC3339),
+	}
+}
+
+// of is an object with conditions.
+func of(namespace, name string, conditions ...map[string]any) map[string]any {
+	return map[string]any{
+		"metadata": map[string]any{
+			"namespace": namespace, "name": name, "generation": 1,
+			"creationTimestamp": noon().Add(-48 * time.Hour).Format(time.RFC3339), "labels": map[string]any{},
+		},
+		"spec": map[string]any{}, "status": map[string]any{"conditions": conditions},
+	}
+}
+
+// cluster is an accepted cluster.
+func cluster(name string, conditions ...map[string]any) map[string]any {
+	c := of("", name, append([]map[string]any{
+		condition("HubAcceptedManagedCluster", "True", "HubClusterAdminAccepted", "", 2000),
+		condition("ManagedClusterJoined", "True", "ManagedClusterJoined", "", 2000),
+	}, conditions...)...)
+	c["spec"] = map[string]any{"hubAcceptsClient": true}
+	return c
+}
+
+// alive is the condition of a cluster that is available.
+func alive() map[string]any {
+	return condition("ManagedClusterConditionAvailable", "True", "ManagedClusterAvailable", "", 1000)
+}
+
+// labelled puts labels on an object.
+func labelled(o map[string]any, labels map[string]any) map[string]any {
+	o["metadata"].(map[string]any)["labels"] = labels
+	return o
+}
+
+// addOn is an add-on of which all is well but what further conditions say.
+func addOn(namespace, name string, further ...map[string]any) map[string]any {
+	conditions := []map[string]any{
+		condition("RegistrationApplied", "True", "SetPermissionApplied", "", 1000),
+		condition("ClusterCertificateRotated", "True", "ClientCertificateUpdated", "", 900),
+		condition("ManifestApplied", "True", "AddonManifestApplied", "", 900),
+		condition("Configured", "True", "ConfigurationsConfigured", "", 900),
+	}
+	said := map[any]bool{}
+	for _, c := range further {
+		said[c["type"]] = true
+	}
+	var all []map[string]any
+	for _, c := range conditions {
+		if !said[c["type"]] {
+			all = append(all, c)
+		}
+	}
+	all = append(all, further...)
+	if !said["Available"] {
+		all = append(all, condition("Available", "True", "ManagedClusterAddOnLeaseUpdated", "", 800))
+	}
+	return of(namespace, name, all...)
+}
+
+// work is the work of an add-on.
+func work(namespace, addOn string, conditions ...map[string]any) map[string]any {
+	if conditions == nil {
+		conditions = []map[string]any{
+			condition("Applied", "True", "AppliedManifestWorkComplete", "", 800),
+			condition("Available", "True", "ResourcesAvailable", "", 800),
+		}
+	}
+	w := labelled(of(namespace, "addon-"+addOn+"-deploy-0", conditions...), map[string]any{labelAddOn: addOn})
+	w["spec"] = map[string]any{"workload": map[string]any{"manifests": []any{
+		map[string]any{
+			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "agent", "namespace": addOn},
+			"spec": map[string]any{"password": "hunter2"},
+		},
+	}}}
+	return w
+}
+
+// shop is a hub with clusters in trouble: five of forty cannot pull an image, one is silent, one waits for a person.
+func shop() *hub {
+	h := &hub{lists: map[string][]map[string]any{pathLeases: {}, pathDecisions: {}}, forbidden: map[string]bool{}}
+	for i := 1; i <= 40; i++ {
+		name := fmt.Sprintf("store-%03d", i)
+		h.lists[pathClusters] = append(h.lists[pathClusters], cluster(name, alive()))
+		logs := addOn(name, "logs")
+		if i <= 5 {
+			logs = addOn(name, "logs",
+				condition("addon.spokelet.io/WorkloadsReady", "False", "WorkloadNotReady",
+					"Deployment logs/agent is not ready. Pod logs/agent-6c9f-x2: image registry.local/logs:1.10 of container agent cannot "+
+						"be pulled (ImagePullBackOff): manifest unknown", 38),
+				condition("Available", "False", "ProbeUnavailable", "Deployment logs/agent is not ready", 38))
+		}
+		h.lists[pathAddOns] = append(h.lists[pathAddOns], logs, addOn(name, "metrics"))
+		h.lists[pathWorks] = append(h.lists[pathWorks], work(name, "logs"), work(name, "metrics"))
+	}
+	h.lists[pathClusters] = append(h.lists[pathClusters],
+		cluster("store-114", condition("ManagedClusterConditionAvailable", "Unknown", "ManagedClusterLeaseUpdateStopped",
+			"Registration agent stopped updating its lease.", 252)),
+		of("", "store-201"))
+	h.lists[pathAddOns] = append(h.lists[pathAddOns], addOn("store-114", "logs",
+		condition("Available", "Unknown", "ManagedClusterLeaseUpdateStopped", "Registration agent stopped updating its lease.", 252)))
+	page := labelled(of("add-ons", "stores-decision-1"), map[string]any{labelPlacement: "stores"})
+	var decisions []any
+	for i := 1; i <= 40; i++ {
+		decisions = append(decisions, map[string]any{"clusterName": fmt.Sprintf("store-%03d", i)})
+	}
+	page["status"] = map[string]any{"decisions": decisions}
+	h.lists[pathDecisions] = append(h.lists[pathDecisions], page)
+	for _, name := range []string{"logs", "metrics"} {
+		d := of("", name)
+		d["spec"] = map[string]any{"installStrategy": map[string]any{
+			"type": "Placements", "placements": []any{map[string]any{"name": "stores", "namespace": "add-ons"}},
+		}}
+		h.lists[pathDefinitions] = append(h.lists[pathDefinitions], d)
+	}
+	request := labelled(of("", "store-201-abcde"), map[string]any{labelCluster: "store-201"})
+	request["spec"] = map[string]any{
+		"signerName": "kubernetes.io/kube-apiserver-client", "username": "bootstrap", "request": "c2VjcmV0",
+	}
+	request["status"] = map[string]any{}
+	h.lists[pathRequests] = append(h.lists[pathRequests], request)
+	return h
+}
+
+// outcome is what a command wrote, and its exit status.
+type outcome struct {
+	out, errs string
+	status    int
+}
+
+// plays runs a command line on a hub.
+func plays(t *testing.T, h *hub, args ...string) outcome {
+	t.Helper()
+	server := httptest.NewServer(h)
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	content := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "c",
+"contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}], "users": [{"name": "u", "user": {}}],
+"clusters": [{"name": "c", "cluster": {"server": %q}}]}`, server.URL)
+	require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
+	got := run(t, append([]string{"--kubeconfig", file}, args...)...)
+	got.out = strings.ReplaceAll(got.out, server.URL, "https://hub.example")
+	got.errs = strings.ReplaceAll(got.errs, server.URL, "https://hub.example")
+	return got
+}
+
+// run runs a command line.
+func run(t *testing.T, args ...string) outcome {
+	t.Helper()
+	var out, errs bytes.Buffer
+	p := &Plugin{
+		Streams:     genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errs},
+		Environment: func(name string) string { return map[string]string{"COLUMNS": "110", "LANG": "C.UTF-8"}[name] },
+		Now:         noon,
+	}
+	status := p.Run(t.Context(), args)
+	return outcome{out: out.String(), errs: errs.String(), status: status}
+}

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+)
+
+// schema is the version of the answers in JSON and YAML. A field that is there keeps its meaning in it.
+const schema = "spokelet.io/cli/v1"
+
+// answer is what JSON and YAML have around an answer.
+type answer struct {
+	Schema string `json:"schema"`
+	Kind   string `json:"kind"`
+	// Hub is the address of the hub, or the name of the bundle.
+	Hub    string `json:"hub"`
+	Answer any    `json:"answer"`
+	Gaps   any    `json:"gaps,omitempty"`
+}
+
+// validOutput refuses a format that is not known.
+func (p *Plugin) validOutput() error {
+	if !slices.Contains([]string{"", "json", "yaml", "name", "wide"}, p.output) {
+		return fmt.Errorf("%w: --output is json, yaml, name or wide, and not %q", errUse, p.output)
+	}
+	return nil
+}
+
+// encoded writes an answer in JSON or YAML; false where text is asked for.
+func (p *Plugin) encoded(a answer) (bool, error) {
+	a.Schema = schema
+	var raw []byte
+	var err error
+	switch p.output {
+	case "json":
+		if raw, err = json.MarshalIndent(a, "", "  "); err == nil {
+			raw = append(raw, '\n')
+		}
+	case "yaml":
+		raw, err = yaml.Marshal(a)
+	default:
+		return false, nil
+	}
+	if err != nil {
+		return true, fmt.Errorf("encoding the answer: %w", err)
+	}
+	_, err = p.Streams.Out.Write(raw)
+	return true, err
+}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
+)
+
+// readFleet reads what a judgement of the whole fleet is about; in one namespace where that is named. Clusters are not
+// in namespaces: that of the name is read then.
+func readFleet(ctx context.Context, r *fleet.Reader, cluster string) (report.Fleet, error) {
+	var f report.Fleet
+	var err error
+	if f.Clusters, err = fleet.List[fleet.Cluster](ctx, r, fleet.Query{Name: cluster}); err != nil {
+		return f, err
+	}
+	if f.AddOns, err = fleet.List[fleet.AddOn](ctx, r, fleet.Query{Namespace: cluster}); err != nil {
+		return f, err
+	}
+	if f.Definitions, err = fleet.List[fleet.Definition](ctx, r, fleet.Query{}); err != nil {
+		return f, err
+	}
+	var of map[string]string
+	if cluster != "" {
+		of = map[string]string{labelCluster: cluster}
+	}
+	f.Requests, err = fleet.List[fleet.Request](ctx, r, fleet.Query{Labels: of})
+	return f, err
+}
+
+const (
+	// labelCluster names the cluster of a certificate request.
+	labelCluster = "open-cluster-management.io/cluster-name"
+	// labelAddOn names the add-on of a work.
+	labelAddOn = "open-cluster-management.io/addon-name"
+	// labelPlacement names the Placement of a PlacementDecision.
+	labelPlacement = "cluster.open-cluster-management.io/placement"
+	// clusterLease is the Lease of an agent in the namespace of its cluster.
+	clusterLease = "managed-cluster-lease"
+)
+
+// addOnChain reads what an add-on on a cluster depends on, and follows it.
+func addOnChain(ctx context.Context, r *fleet.Reader, namespace, name string) (report.Chain, error) {
+	f := report.AddOnFacts{Lacks: r.Lacks}
+	var err error
+	if f.AddOn, err = fleet.Get[fleet.AddOn](ctx, r, namespace, name); err != nil {
+		return report.Chain{}, err
+	}
+	if f.Cluster, err = fleet.Get[fleet.Cluster](ctx, r, "", namespace); err != nil {
+		return report.Chain{}, err
+	}
+	if f.Definition, err = fleet.Get[fleet.Definition](ctx, r, "", name); err != nil {
+		return report.Chain{}, err
+	}
+	if f.Definition != nil {
+		for _, ref := range f.Definition.Spec.InstallStrategy.Placements {
+			of := fleet.Query{Namespace: ref.Namespace, Labels: map[string]string{labelPlacement: ref.Name}}
+			decisions, err := fleet.List[fleet.Decision](ctx, r, of)
+			if err != nil {
+				return report.Chain{}, err
+			}
+			f.Decisions = append(f.Decisions, decisions...)
+		}
+	}
+	of := fleet.Query{Namespace: namespace, Labels: map[string]string{labelAddOn: name}}
+	if f.Works, err = fleet.List[fleet.Work](ctx, r, of); err != nil {
+		return report.Chain{}, err
+	}
+	if f.AddOn != nil && report.OfAddOn(f.AddOn) != nil {
+		if f.Others, err = fleet.List[fleet.AddOn](ctx, r, fleet.Query{Name: name}); err != nil {
+			return report.Chain{}, err
+		}
+	}
+	return report.AddOnChain(namespace, name, f), nil
+}
+
+// clusterChain reads what a cluster depends on, and follows it.
+func clusterChain(ctx context.Context, r *fleet.Reader, name string) (report.Chain, error) {
+	cluster, err := fleet.Get[fleet.Cluster](ctx, r, "", name)
+	if err != nil {
+		return report.Chain{}, err
+	}
+	requests, err := fleet.List[fleet.Request](ctx, r, fleet.Query{Labels: map[string]string{labelCluster: name}})
+	if err != nil {
+		return report.Chain{}, err
+	}
+	lease, err := fleet.Get[fleet.Lease](ctx, r, name, clusterLease)
+	if err != nil {
+		return report.Chain{}, err
+	}
+	var heartbeat time.Time
+	if lease != nil && lease.Spec.RenewTime != nil {
+		heartbeat = lease.Spec.RenewTime.Time
+	}
+	return report.ClusterChain(name, cluster, requests, heartbeat), nil
+}

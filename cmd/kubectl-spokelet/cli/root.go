@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/print"
+)
+
+// The exit statuses.
+const (
+	statusWell       = 0
+	statusProblem    = 1
+	statusUse        = 2
+	statusBlind      = 3
+	statusOutOfTime  = 4
+	nameOfProgram    = "kubectl spokelet"
+	defaultNamespace = "default"
+)
+
+var (
+	// errProblem ends a command that found a problem, which it has printed.
+	errProblem = errors.New("a problem was found")
+	// errBlind ends a command that could not look at anything that it was asked for.
+	errBlind = errors.New("nothing could be read")
+	// errOutOfTime ends a command whose --wait ran out.
+	errOutOfTime = errors.New("the time to wait ran out")
+	// errUse is in errors about a wrong use.
+	errUse = errors.New("wrong use")
+)
+
+// Plugin is how the program was started.
+type Plugin struct {
+	Streams genericiooptions.IOStreams
+	// Environment returns the value of a variable.
+	Environment func(string) string
+	// Now returns the time.
+	Now func() time.Time
+
+	config *genericclioptions.ConfigFlags
+	from   string
+	output string
+}
+
+// Main runs the command line of the process until ctx ends, and returns the exit status.
+func Main(ctx context.Context) int {
+	p := &Plugin{
+		Streams:     genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
+		Environment: os.Getenv, Now: time.Now,
+	}
+	return p.Run(ctx, os.Args[1:])
+}
+
+// Run runs the arguments of a command line and returns the exit status.
+func (p *Plugin) Run(ctx context.Context, args []string) int {
+	root := p.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	status := statusOf(err)
+	if status == statusUse || status == statusBlind || status == statusOutOfTime {
+		fmt.Fprintf(p.Streams.ErrOut, "%s: %s\n", nameOfProgram, print.Safe(err.Error()))
+	}
+	return status
+}
+
+// statusOf returns the exit status for the error of a command.
+func statusOf(err error) int {
+	switch {
+	case err == nil:
+		return statusWell
+	case errors.Is(err, errProblem):
+		return statusProblem
+	case errors.Is(err, errOutOfTime):
+		return statusOutOfTime
+	case errors.Is(err, errBlind), errors.Is(err, fleet.ErrUnreachable):
+		return statusBlind
+	}
+	return statusUse
+}
+
+// root returns the command with all its commands.
+func (p *Plugin) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   nameOfProgram,
+		Short: "Says what is wrong with a fleet of clusters and their add-ons, where, and what to do",
+		Long: "kubectl spokelet reads a hub that speaks the APIs of Open Cluster Management and says what is wrong with its " +
+			"clusters and add-ons, where, and what to do. It writes nothing to the hub.\n\nThe exit status is 0 where all is " +
+			"well, 1 where a problem was found, 2 for a wrong use, 3 where it could not look, and 4 where --wait ran out.",
+		SilenceErrors: true, SilenceUsage: true,
+	}
+	root.SetIn(p.Streams.In)
+	root.SetOut(p.Streams.Out)
+	root.SetErr(p.Streams.ErrOut)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUse, err) })
+	p.config = genericclioptions.NewConfigFlags(true)
+	p.config.AddFlags(root.PersistentFlags())
+	root.PersistentFlags().StringVar(&p.from, "from", "", "read this bundle instead of a hub (see bundle)")
+	root.PersistentFlags().StringVarP(&p.output, "output", "o", "", "json, yaml or name; empty means text")
+	root.AddCommand(p.check(), p.get(), p.tree(), p.why(), p.bundle(), p.versions())
+	return root
+}
+
+// reader returns a reader of the hub of the flags, or of the bundle that they name.
+func (p *Plugin) reader() (*fleet.Reader, error) {
+	if err := p.validOutput(); err != nil {
+		return nil, err
+	}
+	if p.from != "" {
+		bundle, err := fleet.OpenBundle(p.from)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errBlind, err)
+		}
+		taken := bundle.Taken()
+		p.Now = func() time.Time { return taken }
+		return &fleet.Reader{Source: bundle}, nil
+	}
+	config, err := p.config.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("%w: reading the kubeconfig: %w", errUse, err)
+	}
+	hub, err := fleet.NewHub(config)
+	if err != nil {
+		return nil, err
+	}
+	return &fleet.Reader{Source: hub}, nil
+}
+
+// namespace returns the namespace of the flags or of the context of the kubeconfig.
+func (p *Plugin) namespace() (string, error) {
+	if p.config.Namespace != nil && *p.config.Namespace != "" {
+		return *p.config.Namespace, nil
+	}
+	if p.from != "" {
+		return defaultNamespace, nil
+	}
+	namespace, _, err := p.config.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return "", fmt.Errorf("%w: reading the kubeconfig: %w", errUse, err)
+	}
+	return namespace, nil
+}
+
+// terminal returns the terminal that answers are written to.
+func (p *Plugin) terminal() print.Terminal { return print.New(p.Streams.Out, p.Environment, p.Now()) }

@@ -1,0 +1,248 @@
+package fleet
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Bundle is the Source that a file of another hub is: a compressed archive with one JSON list for each resource.
+type Bundle struct {
+	file  string
+	about about
+	lists map[string][]byte
+}
+
+// about is what a bundle says of itself.
+type about struct {
+	// Format is 1; a program refuses one that it does not know.
+	Format  int       `json:"format"`
+	Hub     string    `json:"hub"`
+	Version string    `json:"version"`
+	Taken   time.Time `json:"taken"`
+	Gaps    []Gap     `json:"gaps,omitempty"`
+}
+
+const (
+	bundleFormat = 1
+	aboutFile    = "bundle.json"
+	// maxBundle is how many bytes a bundle may have, unpacked.
+	maxBundle = 4 << 30
+)
+
+// resources are those of a bundle. Secrets and ConfigMaps are none of them.
+func resources() []Resource {
+	return []Resource{
+		resource[Cluster](), resource[AddOn](), resource[Definition](), resource[Decision](), resource[Work](),
+		resource[Request](), resource[Lease](),
+	}
+}
+
+// OpenBundle reads a bundle.
+func OpenBundle(file string) (*Bundle, error) {
+	packed, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("opening the bundle: %w", err)
+	}
+	defer func() { _ = packed.Close() }()
+	unpacked, err := gzip.NewReader(packed)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s, which is not a bundle: %w", file, err)
+	}
+	b := &Bundle{file: file, lists: map[string][]byte{}}
+	archive := tar.NewReader(io.LimitReader(unpacked, maxBundle))
+	for {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", file, err)
+		}
+		content, err := io.ReadAll(archive)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s of %s: %w", header.Name, file, err)
+		}
+		b.lists[header.Name] = content
+	}
+	if err := json.Unmarshal(b.lists[aboutFile], &b.about); err != nil || b.about.Format != bundleFormat {
+		return nil, fmt.Errorf("%s is not a bundle of format %d", file, bundleFormat)
+	}
+	return b, nil
+}
+
+// Name implements Source.
+func (b *Bundle) Name() string { return b.about.Hub + " in " + b.file }
+
+// Version implements Source.
+func (b *Bundle) Version(context.Context) (string, error) { return b.about.Version, nil }
+
+// Taken is when the bundle was taken.
+func (b *Bundle) Taken() time.Time { return b.about.Taken }
+
+// Pages implements Source. What could not be read when the bundle was taken is answered as it was then.
+func (b *Bundle) Pages(_ context.Context, q Query) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		raw, is := b.lists[fileOf(q.Resource)]
+		if !is {
+			gap := slices.IndexFunc(b.about.Gaps, func(g Gap) bool { return strings.HasPrefix(g.What, q.Resource.String()) })
+			group := schema.GroupResource{Group: q.Resource.Group, Resource: q.Resource.Plural}
+			if gap >= 0 && b.about.Gaps[gap].Missing {
+				yield(nil, apierrors.NewNotFound(group, ""))
+				return
+			}
+			yield(nil, apierrors.NewForbidden(group, "", errors.New("the person who took the bundle could not read it")))
+			return
+		}
+		var all struct {
+			Items []json.RawMessage `json:"items"`
+		}
+		if err := json.Unmarshal(raw, &all); err != nil {
+			yield(nil, fmt.Errorf("decoding %s: %w", fileOf(q.Resource), err))
+			return
+		}
+		var failed error
+		all.Items = slices.DeleteFunc(all.Items, func(item json.RawMessage) bool {
+			meta, err := metaOf(item)
+			failed = errors.Join(failed, err)
+			return !meta.matches(q)
+		})
+		if failed != nil {
+			yield(nil, fmt.Errorf("decoding %s: %w", fileOf(q.Resource), failed))
+			return
+		}
+		page, err := json.Marshal(all)
+		yield(page, err)
+	}
+}
+
+// fileOf is the file of a resource in a bundle.
+func fileOf(r Resource) string { return r.String() + ".json" }
+
+// WriteBundle writes what a user may read of a fleet. Values of manifests, annotations that hold an earlier
+// configuration, and certificates are left out, see redact.
+func WriteBundle(ctx context.Context, source Source, to io.Writer, now time.Time) ([]Gap, error) {
+	r := &Reader{Source: source}
+	version, err := source.Version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	for _, resource := range resources() {
+		items, complete, err := r.redacted(ctx, Query{Resource: resource})
+		if err != nil {
+			return r.Gaps, err
+		}
+		if complete {
+			if files[fileOf(resource)], err = json.Marshal(map[string]any{"items": items}); err != nil {
+				return r.Gaps, fmt.Errorf("encoding %s: %w", resource, err)
+			}
+		}
+	}
+	head := about{Format: bundleFormat, Hub: source.Name(), Version: version, Taken: now.UTC(), Gaps: r.Gaps}
+	if files[aboutFile], err = json.Marshal(head); err != nil {
+		return r.Gaps, fmt.Errorf("encoding %s: %w", aboutFile, err)
+	}
+	return r.Gaps, pack(to, files, now)
+}
+
+// redacted reads a resource without what a bundle leaves out; false where it cannot be read.
+func (r *Reader) redacted(ctx context.Context, q Query) ([]any, bool, error) {
+	items := []any{}
+	for page, err := range r.Source.Pages(ctx, q) {
+		if err != nil {
+			return nil, false, r.fail(q, err)
+		}
+		var l struct {
+			Items []map[string]any `json:"items"`
+		}
+		decoder := json.NewDecoder(bytes.NewReader(page))
+		decoder.UseNumber()
+		if err := decoder.Decode(&l); err != nil {
+			return nil, false, fmt.Errorf("decoding %s: %w", q.Resource, err)
+		}
+		for _, item := range l.Items {
+			redact(item)
+			items = append(items, item)
+		}
+	}
+	return items, true, nil
+}
+
+// pack writes an archive.
+func pack(to io.Writer, files map[string][]byte, now time.Time) error {
+	packed := gzip.NewWriter(to)
+	archive := tar.NewWriter(packed)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		header := &tar.Header{Name: name, Mode: 0o600, Size: int64(len(files[name])), ModTime: now}
+		if err := archive.WriteHeader(header); err != nil {
+			return fmt.Errorf("writing %s: %w", name, err)
+		}
+		if _, err := archive.Write(files[name]); err != nil {
+			return fmt.Errorf("writing %s: %w", name, err)
+		}
+	}
+	if err := errors.Join(archive.Close(), packed.Close()); err != nil {
+		return fmt.Errorf("writing the bundle: %w", err)
+	}
+	return nil
+}
+
+// redact takes out of an object what may hold a secret and what no command reads: all of a manifest but its kind and
+// its name, the object that kubectl keeps in an annotation, who wrote which field, values that the agent reports back,
+// and certificates and requests for them.
+func redact(object map[string]any) {
+	metadata := child(object, "metadata")
+	delete(metadata, "managedFields")
+	for key := range child(metadata, "annotations") {
+		if strings.HasPrefix(key, "kubectl.kubernetes.io/") || strings.HasSuffix(key, "/values") {
+			delete(child(metadata, "annotations"), key)
+		}
+	}
+	manifests, _ := child(child(object, "spec"), "workload")["manifests"].([]any)
+	for i, manifest := range manifests {
+		manifests[i] = identity(manifest)
+	}
+	states, _ := child(child(object, "status"), "resourceStatus")["manifests"].([]any)
+	for _, state := range states {
+		if of, is := state.(map[string]any); is {
+			delete(of, "statusFeedback")
+		}
+	}
+	for _, spec := range []string{"request", "extra"} {
+		delete(child(object, "spec"), spec)
+	}
+	delete(child(object, "status"), "certificate")
+}
+
+// identity returns what a bundle keeps of a manifest.
+func identity(manifest any) map[string]any {
+	of, _ := manifest.(map[string]any)
+	return map[string]any{
+		"apiVersion": of["apiVersion"], "kind": of["kind"],
+		"metadata": map[string]any{"name": child(of, "metadata")["name"], "namespace": child(of, "metadata")["namespace"]},
+	}
+}
+
+// child returns a field that is an object; an empty one where it is not.
+func child(of map[string]any, field string) map[string]any {
+	found, is := of[field].(map[string]any)
+	if !is {
+		return map[string]any{}
+	}
+	return found
+}

@@ -1,0 +1,155 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/url"
+	"slices"
+	"strconv"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+// pageSize is how many objects the hub sends at a time.
+const pageSize = 500
+
+// Hub is the Source that an API server is.
+type Hub struct {
+	client *rest.RESTClient
+	host   string
+
+	once    sync.Once
+	version string
+	failed  error
+}
+
+// NewHub returns the source of a hub.
+func NewHub(config *rest.Config) (*Hub, error) {
+	config = rest.CopyConfig(config)
+	config.GroupVersion = &schema.GroupVersion{}
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	config.AcceptContentTypes, config.ContentType = "application/json", "application/json"
+	config.QPS, config.Burst = -1, 0 // The API server has priority and fairness.
+	client, err := rest.UnversionedRESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client of the hub: %w", err)
+	}
+	return &Hub{client: client, host: config.Host}, nil
+}
+
+// Name implements Source.
+func (h *Hub) Name() string { return h.host }
+
+// Version implements Source.
+func (h *Hub) Version(ctx context.Context) (string, error) {
+	raw, err := h.client.Get().AbsPath("/version").DoRaw(ctx)
+	if err != nil {
+		return "", fmt.Errorf("asking the hub for its version: %w: %w", ErrUnreachable, err)
+	}
+	var v struct {
+		GitVersion string `json:"gitVersion"`
+	}
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return "", fmt.Errorf("decoding the version of the hub: %w", err)
+	}
+	return v.GitVersion, nil
+}
+
+// Pages implements Source.
+func (h *Hub) Pages(ctx context.Context, q Query) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		path, err := h.path(ctx, q)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for more := ""; ; {
+			page, err := h.client.Get().AbsPath(path).SetHeader("Accept", "application/json").
+				RequestURI(path + "?" + parameters(q, more)).DoRaw(ctx)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(page, nil) {
+				return
+			}
+			if more, err = next(page); err != nil {
+				yield(nil, err)
+				return
+			}
+			if more == "" {
+				return
+			}
+		}
+	}
+}
+
+// next returns the token of the page that follows; empty after the last one.
+func next(page []byte) (string, error) {
+	var l struct {
+		Metadata metav1.ListMeta `json:"metadata"`
+	}
+	if err := json.Unmarshal(page, &l); err != nil {
+		return "", fmt.Errorf("decoding a list: %w", err)
+	}
+	return l.Metadata.Continue, nil
+}
+
+// path returns the path of a resource.
+func (h *Hub) path(ctx context.Context, q Query) (string, error) {
+	version := q.Resource.Version
+	if q.Resource.Group == groupAddOn {
+		var err error
+		if version, err = h.addOnVersion(ctx); err != nil {
+			return "", err
+		}
+	}
+	path := "/apis/" + q.Resource.Group + "/" + version
+	if q.Resource.Namespaced && q.Namespace != "" {
+		path += "/namespaces/" + url.PathEscape(q.Namespace)
+	}
+	return path + "/" + q.Resource.Plural, nil
+}
+
+// addOnVersion returns the version of the add-on API that the hub serves, the newer one where it has both.
+func (h *Hub) addOnVersion(ctx context.Context) (string, error) {
+	h.once.Do(func() {
+		raw, err := h.client.Get().AbsPath("/apis/" + groupAddOn).DoRaw(ctx)
+		if err != nil {
+			h.failed = err
+			return
+		}
+		var group metav1.APIGroup
+		if h.failed = json.Unmarshal(raw, &group); h.failed != nil {
+			return
+		}
+		h.version = "v1alpha1"
+		if slices.ContainsFunc(group.Versions, func(v metav1.GroupVersionForDiscovery) bool { return v.Version == "v1beta1" }) {
+			h.version = "v1beta1"
+		}
+	})
+	return h.version, h.failed
+}
+
+// parameters returns the query of a page.
+func parameters(q Query, more string) string {
+	values := url.Values{"limit": {strconv.Itoa(pageSize)}}
+	if q.Name != "" {
+		values.Set("fieldSelector", fields.OneTermEqualSelector("metadata.name", q.Name).String())
+	}
+	if len(q.Labels) > 0 {
+		values.Set("labelSelector", labels.SelectorFromSet(q.Labels).String())
+	}
+	if more != "" {
+		values.Set("continue", more)
+	}
+	return values.Encode()
+}

@@ -1,0 +1,144 @@
+package print
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
+)
+
+// page collects lines and writes them at once, so that an error of the writer is seen in one place.
+type page struct {
+	Terminal
+
+	lines strings.Builder
+}
+
+// line adds a line.
+func (p *page) line(format string, args ...any) { fmt.Fprintf(&p.lines, format+"\n", args...) }
+
+// block adds a text of an object in lines that begin with an indent.
+func (p *page) block(indent int, text string) {
+	for _, line := range Wrap(p.text(text), p.Width-indent) {
+		p.line("%s%s", strings.Repeat(" ", indent), line)
+	}
+}
+
+// flush writes the page.
+func (p *page) flush() error {
+	_, err := fmt.Fprint(p.Out, p.lines.String())
+	return err
+}
+
+// Chain writes a chain of steps and its first cause.
+func (t Terminal) Chain(c report.Chain) error {
+	p := &page{Terminal: t}
+	name := c.Kind + "/" + c.Name
+	if c.Namespace != "" {
+		name += " on " + c.Namespace
+	}
+	verdict := "is well"
+	if c.Problem != nil {
+		verdict = c.Problem.Title
+		if age := t.since(c.Problem.Since); age != "" {
+			verdict += ", since " + age
+		}
+	}
+	p.line("%s", p.paint(strong, p.text(name)+": "+p.text(verdict)))
+	for i, step := range c.Steps {
+		p.step(i+1, step)
+	}
+	if c.Problem != nil {
+		p.line("first cause: %s  [%s]", p.text(c.Problem.Title), c.Problem.Code)
+		if !slices.ContainsFunc(c.Steps, func(s report.Step) bool { return s.Detail == c.Problem.Message }) {
+			p.block(2, c.Problem.Message)
+		}
+		if c.Same > 0 {
+			p.line("  %d other clusters have the same trouble with it", c.Same)
+		}
+		p.line("next: %s", p.text(c.Problem.Next))
+		p.line("doc:  docs/operations/messages.md#%s", strings.ToLower(string(c.Problem.Code)))
+	}
+	return p.flush()
+}
+
+// stepWidth is the width of the evidence of a step at most.
+const stepWidth = 78
+
+// step writes one step.
+func (p *page) step(number int, step report.Step) {
+	const name = 12
+	width := min(p.Width-name-12, stepWidth)
+	p.line("%2d %-*s %-*s  %s", number, name, step.Name, width, Fit(p.text(step.Evidence), width), p.state(step.State))
+	if step.State == report.Failed || step.State == report.Warning {
+		p.block(6, step.Detail)
+	}
+}
+
+// state writes a state in its colour.
+func (p *page) state(s report.State) string {
+	switch s {
+	case report.OK:
+		return p.paint(good, string(s))
+	case report.Failed:
+		return p.paint(bad, string(s))
+	case report.Warning:
+		return p.paint(dubious, string(s))
+	case report.Waiting:
+	}
+	return string(s)
+}
+
+// Problems writes a list of problems: equal ones of one add-on are one row with the number of its clusters.
+func (t Terminal) Problems(groups []report.Group) error {
+	p := &page{Terminal: t}
+	for _, g := range groups {
+		p.line("  %s  %s  %s  [%s]", p.paint(bad, "FAIL"), p.text(g.Name()), p.text(g.First.Title), g.First.Code)
+		if age := t.since(g.First.Since); age != "" {
+			p.line("        since %s", age)
+		}
+		p.block(8, g.First.Message)
+		p.line("        next: %s", p.text(g.First.Next))
+	}
+	return p.flush()
+}
+
+// Gaps writes what could not be read.
+func (t Terminal) Gaps(gaps []fleet.Gap) error {
+	p := &page{Terminal: t}
+	for _, g := range gaps {
+		if g.Missing {
+			p.line("  %s  %s: the hub does not serve it  [SPK010]", p.paint(dubious, "warn"), p.text(g.What))
+			continue
+		}
+		p.line("  %s  %s may not be read  [SPK002]", p.paint(dubious, "warn"), p.text(g.What))
+		p.line("        add the rule %s", p.text(g.Rule))
+	}
+	return p.flush()
+}
+
+// Tree writes a tree.
+func (t Terminal) Tree(root report.Node) error {
+	table := Table{Headings: []string{"FLEET", "READY", "SINCE", "CODE", "MESSAGE"}}
+	t.branch(&table, root, "", "")
+	return t.Table(table)
+}
+
+// branch adds a node and what is below it.
+func (t Terminal) branch(table *Table, n report.Node, before, below string) {
+	table.Rows = append(table.Rows, []string{n.Name, n.Ready, t.since(n.Since), string(n.Code), n.Message})
+	table.Branches = append(table.Branches, before)
+	tee, corner, bar := "├─ ", "└─ ", "│  "
+	if t.ASCII {
+		tee, corner, bar = "|- ", "`- ", "|  "
+	}
+	for i, child := range n.Children {
+		mark, next := tee, bar
+		if i == len(n.Children)-1 {
+			mark, next = corner, "   "
+		}
+		t.branch(table, child, below+mark, below+next)
+	}
+}

@@ -1,0 +1,111 @@
+package print
+
+import (
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/spokelet/spokelet/internal/message"
+)
+
+// Terminal is where an answer is written, and what it can show.
+type Terminal struct {
+	Out io.Writer
+	// Width is how many characters a line has.
+	Width int
+	// Color reports whether colours are shown, and ASCII that only ASCII is.
+	Color, ASCII bool
+	// Now is the time from which ages are counted.
+	Now time.Time
+}
+
+const (
+	// pipeWidth is the width of a line where no terminal says another one.
+	pipeWidth = 120
+	// leastWidth is the least width that a table is made for.
+	leastWidth = 60
+)
+
+// New returns the terminal that a writer is, by the environment of the process.
+func New(out io.Writer, environment func(string) string, now time.Time) Terminal {
+	t := Terminal{Out: out, Width: pipeWidth, Now: now}
+	file, is := out.(*os.File)
+	atTerminal := is && term.IsTerminal(int(file.Fd()))
+	if atTerminal {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
+			t.Width = width
+		}
+	}
+	if columns, err := strconv.Atoi(environment("COLUMNS")); err == nil && columns > 0 {
+		t.Width = columns
+	}
+	t.Width = max(t.Width, leastWidth)
+	t.Color = atTerminal && environment("NO_COLOR") == "" && environment("TERM") != "dumb"
+	locale := environment("LC_ALL")
+	if locale == "" {
+		locale = environment("LANG")
+	}
+	t.ASCII = locale == "C" || locale == "POSIX"
+	return t
+}
+
+// Colours by what they mean.
+const (
+	bad     = "\x1b[31m"
+	dubious = "\x1b[33m"
+	good    = "\x1b[32m"
+	strong  = "\x1b[1m"
+	plain   = "\x1b[0m"
+)
+
+// paint colours a text.
+func (t Terminal) paint(color, text string) string {
+	if !t.Color || color == "" {
+		return text
+	}
+	return color + text + plain
+}
+
+// maxText is how many bytes of one text of an object are shown: agents may write a megabyte.
+const maxText = 4 << 10
+
+// text writes a text of an object: safe, not too long, and in ASCII where only that is shown.
+func (t Terminal) text(s string) string {
+	s = Safe(message.Cut(s, maxText))
+	if !t.ASCII {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if r > 126 {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// Age writes how long ago something was, with the two largest units at most: 4h12m.
+func Age(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Minute:
+		return d.Truncate(time.Second).String()
+	case d < time.Hour:
+		return strings.TrimSuffix(d.Truncate(time.Minute).String(), "0s")
+	case d < 48*time.Hour:
+		return strings.TrimSuffix(d.Truncate(time.Minute).String(), "0s")
+	}
+	return strconv.Itoa(int(d/(24*time.Hour))) + "d"
+}
+
+// since writes the age of an instant; empty where there is none.
+func (t Terminal) since(at *time.Time) string {
+	if at == nil || at.IsZero() {
+		return ""
+	}
+	return Age(t.Now.Sub(*at))
+}

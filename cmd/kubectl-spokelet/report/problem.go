@@ -1,0 +1,185 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
+	"github.com/spokelet/spokelet/internal/causes"
+)
+
+// Problem is something that is wrong with one object. Its fields are the schema of "-o json", version 1.
+type Problem struct {
+	Code      causes.Code `json:"code"`
+	Title     string      `json:"title"`
+	Kind      string      `json:"kind"`
+	Namespace string      `json:"namespace,omitempty"`
+	Name      string      `json:"name"`
+	Reason    string      `json:"reason,omitempty"`
+	Message   string      `json:"message,omitempty"`
+	// Since is when it began; null where nothing says that.
+	Since *time.Time `json:"since"`
+	// Next is the command that looks closer or mends it.
+	Next string `json:"next,omitempty"`
+	// Behind reports that another problem of the fleet explains this one: the cluster of an add-on is silent.
+	Behind bool `json:"behind,omitempty"`
+}
+
+// Fleet is what the judgement of a whole fleet is about.
+type Fleet struct {
+	Clusters    []fleet.Cluster
+	AddOns      []fleet.AddOn
+	Definitions []fleet.Definition
+	Requests    []fleet.Request
+}
+
+// Kinds of objects in answers.
+const (
+	KindCluster    = "cluster"
+	KindAddOn      = "addon"
+	KindDefinition = "definition"
+	KindWork       = "work"
+	KindRequest    = "csr"
+)
+
+// Problems returns what is wrong with a fleet: clusters first, then definitions, then add-ons, each by name.
+func Problems(f Fleet) []Problem {
+	var all []Problem
+	silent := map[string]bool{}
+	requests := pending(f.Requests)
+	for i := range f.Clusters {
+		p := ofCluster(&f.Clusters[i], requests)
+		if p == nil {
+			continue
+		}
+		silent[p.Name] = true
+		all = append(all, *p)
+	}
+	known := map[string]bool{}
+	for i := range f.Definitions {
+		known[f.Definitions[i].Metadata.Name] = true
+		all = append(all, ofDefinition(&f.Definitions[i])...)
+	}
+	for i := range f.AddOns {
+		p := OfAddOn(&f.AddOns[i])
+		if p == nil {
+			continue
+		}
+		p.Behind = silent[p.Namespace] && (p.Code == causes.ClusterSilent || p.Code == causes.AddOnUnmanaged)
+		all = append(all, *p)
+	}
+	slices.SortStableFunc(all, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(order(a.Kind), order(b.Kind)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace))
+	})
+	return all
+}
+
+// order is the place of a kind in a list of problems: what may explain others comes first.
+func order(kind string) int {
+	return slices.Index([]string{KindCluster, KindDefinition, KindAddOn, KindWork, KindRequest}, kind)
+}
+
+// labelCluster names the cluster of a certificate request.
+const labelCluster = "open-cluster-management.io/cluster-name"
+
+// labelAddOn names the add-on of a certificate request.
+const labelAddOn = "open-cluster-management.io/addon-name"
+
+// pending returns the request of the agent of each cluster that nobody has decided, the latest one.
+func pending(requests []fleet.Request) map[string]*fleet.Request {
+	found := map[string]*fleet.Request{}
+	for i := range requests {
+		r := &requests[i]
+		cluster := r.Metadata.Labels[labelCluster]
+		if cluster == "" || r.Metadata.Labels[labelAddOn] != "" || Decided(r) {
+			continue
+		}
+		if before := found[cluster]; before == nil || before.Metadata.CreationTimestamp.Before(&r.Metadata.CreationTimestamp) {
+			found[cluster] = r
+		}
+	}
+	return found
+}
+
+// Decided reports whether a certificate request is approved or denied.
+func Decided(r *fleet.Request) bool {
+	return slices.ContainsFunc(r.Status.Conditions, func(c fleet.RequestCondition) bool {
+		return c.Type == "Approved" || c.Type == "Denied"
+	})
+}
+
+// ofCluster returns what is wrong with a cluster; nil for nothing.
+func ofCluster(c *fleet.Cluster, pending map[string]*fleet.Request) *Problem {
+	cause := causes.OfCluster(c.Status.Conditions, c.Spec.HubAcceptsClient, c.Metadata.Deleting())
+	if cause == nil {
+		return nil
+	}
+	p := problem(cause, KindCluster, c.Metadata)
+	p.Next = "kubectl spokelet why cluster " + c.Metadata.Name
+	request := pending[c.Metadata.Name]
+	switch cause.Code {
+	case causes.ClusterNotAccepted:
+		p.Since = &c.Metadata.CreationTimestamp.Time
+		p.Message = "spec.hubAcceptsClient is false"
+		p.Next = fmt.Sprintf("kubectl patch managedcluster %s --type=merge -p '{\"spec\":{\"hubAcceptsClient\":true}}'", c.Metadata.Name)
+	case causes.ClusterNotJoined:
+		p.Since = &c.Metadata.CreationTimestamp.Time
+		p.Message = "the cluster is accepted, and its agent has not worked with a credential of its own"
+		if request != nil {
+			p.Code, p.Title = causes.RequestPending, causes.Titles()[causes.RequestPending]
+			p.Since = &request.Metadata.CreationTimestamp.Time
+			p.Message = fmt.Sprintf("certificate request %s is neither approved nor denied", request.Metadata.Name)
+			p.Next = "kubectl certificate approve " + request.Metadata.Name
+		}
+	}
+	return p
+}
+
+// OfAddOn returns what is wrong with an add-on on a cluster; nil for nothing.
+func OfAddOn(a *fleet.AddOn) *Problem {
+	cause := causes.OfAddOn(causes.AddOn{Conditions: a.Status.Conditions, Deleting: a.Metadata.Deleting()})
+	if cause == nil {
+		return nil
+	}
+	p := problem(cause, KindAddOn, a.Metadata)
+	if cause.Code == causes.ClusterSilent {
+		p.Next = "kubectl spokelet why cluster " + a.Metadata.Namespace
+		return p
+	}
+	p.Next = fmt.Sprintf("kubectl spokelet why addon %s -n %s", a.Metadata.Name, a.Metadata.Namespace)
+	return p
+}
+
+// ofDefinition returns what is wrong with the rollouts of an add-on. Its conditions say in words what stopped one; that
+// is not guessed from them: a rollout that has clusters which failed, and does not go on, has a condition that says so.
+func ofDefinition(d *fleet.Definition) []Problem {
+	var all []Problem
+	for _, progress := range d.Status.InstallProgressions {
+		c := meta.FindStatusCondition(progress.Conditions, "Progressing")
+		if c == nil || c.Reason != "Failed" && c.Status != metav1.ConditionUnknown {
+			continue
+		}
+		cause := &causes.Cause{Code: causes.RolloutStopped, Condition: c, Since: c.LastTransitionTime.Time}
+		p := problem(cause, KindDefinition, d.Metadata)
+		p.Next = "kubectl spokelet tree addon " + d.Metadata.Name
+		all = append(all, *p)
+	}
+	return all
+}
+
+// problem returns the problem that a cause is for an object.
+func problem(cause *causes.Cause, kind string, of fleet.Meta) *Problem {
+	p := &Problem{Code: cause.Code, Title: causes.Titles()[cause.Code], Kind: kind, Namespace: of.Namespace, Name: of.Name}
+	if !cause.Since.IsZero() {
+		p.Since = &cause.Since
+	}
+	if cause.Condition != nil {
+		p.Reason, p.Message = cause.Condition.Reason, cause.Condition.Message
+	}
+	return p
+}

@@ -1,0 +1,65 @@
+package report
+
+import (
+	"strings"
+
+	"github.com/spokelet/spokelet/internal/causes"
+)
+
+// remedies are what mends each kind of trouble: a command where there is one. {cluster} and {name} stand for the cluster and
+// the name of the object. docs/operations/messages.md says more under the heading of the code.
+func remedies() map[causes.Code]string {
+	return map[causes.Code]string{
+		causes.ClusterNotAccepted: `kubectl patch managedcluster {cluster} --type=merge -p '{"spec":{"hubAcceptsClient":true}}'`,
+		causes.ClusterDenied:      `kubectl patch managedcluster {cluster} --type=merge -p '{"spec":{"hubAcceptsClient":true}}'`,
+		causes.RequestPending:     "kubectl get csr -l open-cluster-management.io/cluster-name={cluster}",
+		causes.NamespaceOfOthers:  "kubectl get namespace {cluster} -o yaml",
+		causes.ClusterMissing:     "kubectl spokelet get clusters",
+		causes.ClusterNotJoined:   "on cluster {cluster}: kubectl logs deployment/spokelet -n open-cluster-management-agent",
+		causes.ClusterSilent:      "on cluster {cluster}: kubectl logs deployment/spokelet -n open-cluster-management-agent",
+		causes.ClusterUnavailable: "on cluster {cluster}: kubectl get --raw /readyz?verbose",
+		causes.ClocksDiffer:       "set the clock of the nodes of cluster {cluster}, or that of the hub",
+		causes.CertificateLate:    "kubectl get csr -l open-cluster-management.io/cluster-name={cluster}",
+		causes.ClusterDeletion:    "kubectl get managedclusteraddons,manifestworks -n {cluster}",
+		causes.AgentNoisy:         "on cluster {cluster}: kubectl logs deployment/spokelet -n open-cluster-management-agent",
+		causes.WorksMissing:       "restore the works on the hub, or confirm the eviction as the message says",
+		causes.AddOnMissing:       "kubectl get clustermanagementaddon {name} -o yaml",
+		causes.ConfigurationKept:  "kubectl spokelet tree addon {name}",
+		causes.HostingInvalid:     "kubectl get managedclusteraddon {name} -n {cluster} -o yaml",
+		causes.RegistrationFailed: "grant what the message names",
+		causes.RequestRefused:     "kubectl get csr -l open-cluster-management.io/cluster-name={cluster}",
+		causes.RequestWaits:       "kubectl get csr -l open-cluster-management.io/cluster-name={cluster}",
+		causes.RequestNotSigned:   "kubectl get csr -l open-cluster-management.io/cluster-name={cluster}",
+		causes.TokenFailed:        "kubectl get serviceaccounts -n {cluster}",
+		causes.NotApplied:         "kubectl spokelet get works -n {cluster} --not-ready",
+		causes.NotRendered:        "correct the template or the configuration that the message names",
+		causes.ManifestsAwaited:   "kubectl get managedclusteraddon {name} -n {cluster} -o yaml",
+		causes.WorkloadNotReady:   "on cluster {cluster}: kubectl get pods -A; the message names the pod and what it lacks",
+		causes.LeaseStopped:       "on cluster {cluster}: kubectl get leases -A; the agent of the add-on renews the one of its name",
+		causes.LeaseMissing:       "on cluster {cluster}: kubectl get leases -A; the agent of the add-on renews the one of its name",
+		causes.ProbeFailed:        "kubectl spokelet get works -n {cluster}",
+		causes.HookFailed:         "kubectl get managedclusteraddon {name} -n {cluster} -o yaml",
+		causes.DeletionWaits:      "kubectl get managedclusteraddon {name} -n {cluster} -o yaml",
+		causes.AddOnUnmanaged:     "kubectl get pods -n open-cluster-management-hub",
+		causes.HealthUnknown:      "kubectl get managedclusteraddon {name} -n {cluster} -o yaml",
+		causes.RolloutStopped:     "kubectl spokelet tree addon {name}",
+		causes.RolloutFailed:      "kubectl spokelet tree addon {name}",
+		causes.WorkNotApplied:     "kubectl get manifestwork {name} -n {cluster} -o yaml",
+		causes.WorkNotAvailable:   "kubectl get manifestwork {name} -n {cluster} -o yaml",
+		causes.WorkDeletion:       "kubectl get manifestwork {name} -n {cluster} -o yaml",
+		causes.WorkNotSeen:        "kubectl spokelet why cluster {cluster}",
+	}
+}
+
+// remedy returns what mends a problem at the end of a chain; what the problem says where nothing else is known.
+func remedy(p *Problem) string {
+	text, known := remedies()[p.Code]
+	if !known {
+		return p.Next
+	}
+	cluster := p.Namespace
+	if p.Kind == KindCluster {
+		cluster = p.Name
+	}
+	return strings.NewReplacer("{cluster}", cluster, "{name}", p.Name).Replace(text)
+}
