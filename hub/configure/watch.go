@@ -67,9 +67,12 @@ func instructionsChanged() predicate.Predicate {
 	}}
 }
 
+// instructionsDiffer reports whether the spec differs, or an annotation that says what is to be done. One may carry
+// fields of the spec through the version of the cache.
 func instructionsDiffer(was, is client.Object) bool {
-	return was.GetGeneration() != is.GetGeneration() ||
-		was.GetAnnotations()[names.AnnotationLifecycle] != is.GetAnnotations()[names.AnnotationLifecycle]
+	return was.GetGeneration() != is.GetGeneration() || slices.ContainsFunc(
+		[]string{names.AnnotationLifecycle, names.AnnotationAutoDiscovery, names.AnnotationCarried},
+		func(key string) bool { return was.GetAnnotations()[key] != is.GetAnnotations()[key] })
 }
 
 // reportedHashesDiffer reports whether the manager of an add-on reported the hash of a kind that the hub does not read.

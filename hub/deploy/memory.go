@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/deploy/works"
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/kept"
 	"github.com/spokelet/spokelet/internal/pause"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -83,6 +85,32 @@ func (a *accepts) note(cluster *clusterv1.ManagedCluster) {
 	if isAccepted(cluster) {
 		a.clusters.Put(cluster.Name, cluster.UID)
 	}
+}
+
+// modes has the modes of ClusterManagementAddOns with add-ons that ask for their hosting cluster, by their names. The
+// cache has them as the type of the API module, which lacks the field, so the API server is asked: once for each version
+// of one, and never for an add-on that does not ask, so that a fleet without hosted add-ons pays nothing.
+type modes struct {
+	kept.Map[string, modeOf]
+}
+
+// modeOf is the mode that a version of a ClusterManagementAddOn has.
+type modeOf struct{ version, mode string }
+
+// of returns spec.hostedModeAutoDiscovery.mode of a ClusterManagementAddOn; empty where it is not set.
+func (m *modes) of(
+	ctx context.Context, live client.Reader, cma *addonv1beta1.ClusterManagementAddOn,
+) (string, error) {
+	known, _ := m.Get(cma.Name)
+	if known.version != "" && known.version == cma.ResourceVersion {
+		return known.mode, nil
+	}
+	mode, version, err := addonapi.AutoDiscovery(ctx, live, cma.Name)
+	if err != nil {
+		return "", err
+	}
+	m.Put(cma.Name, modeOf{cmp.Or(version, cma.ResourceVersion), mode})
+	return mode, nil
 }
 
 // making tells whether bindings and works were made for an add-on.

@@ -210,12 +210,20 @@ func (r *Reconciler) observeHost(ctx context.Context, f facts) (*clusterv1.Manag
 // findHost returns the hosting cluster that is found for an add-on that asks for one, or why there is none. What was
 // found is pending, too, until the add-on names it.
 func (r *Reconciler) findHost(ctx context.Context, f facts) (host, pending string, err error) {
-	if f.addOn.Annotations[names.AnnotationInstallMode] == "" {
+	if !hosting.Asks(f.addOn) {
 		return "", "", nil
 	}
 	cma, err := r.AddOns.GetClusterManagementAddOn(ctx, f.addOn.Name)
-	if client.IgnoreNotFound(err) != nil || !hosting.Asks(f.addOn, cma) {
+	if err != nil {
+		r.modes.Forget(f.addOn.Name)
 		return "", "", client.IgnoreNotFound(err)
+	}
+	mode, err := r.modes.of(ctx, r.Live, cma)
+	if err != nil {
+		return "", fmt.Sprintf("It is not known whether the hub may find the hosting cluster: %v", err), nil
+	}
+	if !hosting.Allows(cma, mode) {
+		return "", "", nil
 	}
 	s := hosting.Search{Cluster: f.cluster}
 	if claimed := hosting.Claimed(f.cluster); claimed != "" {

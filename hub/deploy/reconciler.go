@@ -70,6 +70,7 @@ type Reconciler struct {
 	made     made
 	passed   passed
 	accepts  accepts
+	modes    modes
 }
 
 // account returns the ServiceAccount as which bindings are written, as namespace/name.

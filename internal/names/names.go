@@ -27,8 +27,8 @@ const (
 	AnnotationInstallMode = "addon.open-cluster-management.io/install-mode"
 	// AnnotationHostManagedBy on a ManagedClusterAddOn says auto-discovery where the hub found the hosting cluster.
 	AnnotationHostManagedBy = "addon.open-cluster-management.io/hosting-cluster-name-managed-by"
-	// AnnotationAutoDiscovery on a ClusterManagementAddOn says Enable where the hub may find hosting clusters. It is for
-	// hubs whose definition lacks the field spec.hostedModeAutoDiscovery.
+	// AnnotationAutoDiscovery on a ClusterManagementAddOn says Enable where the hub may find hosting clusters. It counts
+	// where the field spec.hostedModeAutoDiscovery is not set: older definitions lack it.
 	AnnotationAutoDiscovery = "addon.open-cluster-management.io/hosted-mode-auto-discovery"
 	// ClaimHostingCluster is the reserved ClusterClaim with the cluster on which the agent of a cluster runs.
 	ClaimHostingCluster = "hosting-cluster.open-cluster-management.io"

@@ -23,7 +23,7 @@ func sources() map[string]string {
 			"addondeploymentconfigs.crd.yaml",
 		templates: "addon/v1alpha1/0000_03_addon.open-cluster-management.io_" +
 			"addontemplates.crd.yaml",
-		"hub/clustermanagementaddons.yaml": "addon/v1beta1/0000_00_addon.open-cluster-management.io_" +
+		managements: "addon/v1beta1/0000_00_addon.open-cluster-management.io_" +
 			"clustermanagementaddons.crd.yaml",
 		"hub/managedclusteraddons.yaml": "addon/v1beta1/0000_01_addon.open-cluster-management.io_" +
 			"managedclusteraddons.crd.yaml",
@@ -119,6 +119,37 @@ func withReplicas(raw []byte) ([]byte, error) {
 	return bytes.ReplaceAll(raw, []byte(next), []byte(replicaConfigs+next)), nil
 }
 
+// managements is the definition of ClusterManagementAddOns.
+const managements = "hub/clustermanagementaddons.yaml"
+
+// autoDiscovery is the schema of a field of v1beta1 that OCM has and the API module does not yet.
+const autoDiscovery = `              hostedModeAutoDiscovery:
+                description: |-
+                  hostedModeAutoDiscovery says whether the hub finds the hosting clusters of ManagedClusterAddOns that
+                  ask for one and name none. It does not by default.
+                properties:
+                  mode:
+                    description: mode is Enable or Disable.
+                    enum:
+                    - Enable
+                    - Disable
+                    type: string
+                type: object
+`
+
+// withDiscovery returns the definition of ClusterManagementAddOns with field spec.hostedModeAutoDiscovery in v1beta1,
+// which is the version with spec.defaultConfigs. In v1alpha1 the conversion carries it.
+func withDiscovery(raw []byte) ([]byte, error) {
+	const next = "              installStrategy:\n"
+	before, beta, found := bytes.Cut(raw, []byte("              defaultConfigs:\n"))
+	if bytes.Contains(raw, []byte("hostedModeAutoDiscovery:")) || !found || bytes.Count(beta, []byte(next)) != 1 {
+		return nil, errors.New("the definition has spec.hostedModeAutoDiscovery, or not one spec.installStrategy after " +
+			"spec.defaultConfigs")
+	}
+	own := bytes.Replace(beta, []byte(next), []byte(autoDiscovery+next), 1)
+	return slices.Concat(before, []byte("              defaultConfigs:\n"), own), nil
+}
+
 // completed returns a definition with what we add to that of the API module.
 func completed(name string, raw []byte) ([]byte, error) {
 	switch name {
@@ -126,12 +157,14 @@ func completed(name string, raw []byte) ([]byte, error) {
 		return withBeta(raw)
 	case deploymentConfigs:
 		return withReplicas(raw)
+	case managements:
+		return withDiscovery(raw)
 	}
 	return raw, nil
 }
 
 // write makes the folder to hold exactly our CustomResourceDefinitions, byte for byte those of the API module in from,
-// except for bounds, the second version of AddOnTemplates and the replicas of AddOnDeploymentConfigs.
+// except for bounds, the second version of AddOnTemplates and fields that the module does not have yet.
 func write(from, to string) error {
 	if err := os.RemoveAll(to); err != nil {
 		return fmt.Errorf("clearing %s: %w", to, err)

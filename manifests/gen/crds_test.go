@@ -47,6 +47,18 @@ func TestAddOnDeploymentConfigsGetReplicas(t *testing.T) {
 	require.ErrorContains(t, err, "in two versions")
 }
 
+func TestClusterManagementAddOnsGetAutoDiscoveryInTheSecondVersion(t *testing.T) {
+	const alpha = "              installStrategy:\n              supportedConfigs:\n"
+	const beta = "              defaultConfigs:\n              installStrategy:\n"
+	got, err := withDiscovery([]byte(alpha + beta))
+	require.NoError(t, err)
+	assert.Equal(t, alpha+"              defaultConfigs:\n"+autoDiscovery+"              installStrategy:\n", string(got))
+	_, err = withDiscovery(got)
+	require.ErrorContains(t, err, "the definition has spec.hostedModeAutoDiscovery", "the API module has it by itself")
+	_, err = withDiscovery([]byte(alpha))
+	require.ErrorContains(t, err, "after spec.defaultConfigs")
+}
+
 func TestWriteSaysWhatIsMissing(t *testing.T) {
 	err := write(t.TempDir(), filepath.Join(t.TempDir(), "crds"))
 	assert.ErrorContains(t, err, "reading the definition for ")

@@ -1,6 +1,7 @@
 package hosting
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -19,7 +20,7 @@ const (
 	hosted = "Hosted"
 	// discovered is the value of names.AnnotationHostManagedBy of a hosting cluster that the hub found.
 	discovered = "auto-discovery"
-	// enabled is the value of names.AnnotationAutoDiscovery with which the hub finds hosting clusters for an add-on.
+	// enabled is the mode with which the hub finds hosting clusters for an add-on.
 	enabled = "Enable"
 )
 
@@ -37,12 +38,17 @@ func Claimed(cluster *clusterv1.ManagedCluster) string {
 	return ""
 }
 
-// Asks reports whether an add-on asks the hub to find its hosting cluster, and its owner allows that. cma is nil where
-// it does not exist.
-func Asks(addOn *addonv1beta1.ManagedClusterAddOn, cma *addonv1beta1.ClusterManagementAddOn) bool {
+// Asks reports whether an add-on asks the hub to find its hosting cluster. Its owner allows that or not (Allows).
+func Asks(addOn *addonv1beta1.ManagedClusterAddOn) bool {
 	return addOn.DeletionTimestamp.IsZero() && addOn.Annotations[names.AnnotationInstallMode] == hosted &&
-		addOn.Annotations[names.AnnotationHostingCluster] == "" &&
-		cma != nil && cma.Annotations[names.AnnotationAutoDiscovery] == enabled
+		addOn.Annotations[names.AnnotationHostingCluster] == ""
+}
+
+// Allows reports whether the owner of an add-on allows the hub to find hosting clusters. mode is
+// spec.hostedModeAutoDiscovery.mode, and empty where that is not set: then the annotation counts, and never against the
+// field.
+func Allows(cma *addonv1beta1.ClusterManagementAddOn, mode string) bool {
+	return cmp.Or(mode, cma.Annotations[names.AnnotationAutoDiscovery]) == enabled
 }
 
 // Differs reports whether the agent of a cluster runs on another cluster than the one that an add-on names. What the

@@ -95,25 +95,42 @@ func TestWhichClusterIsFound(t *testing.T) {
 }
 
 func TestWhoAsksForAHostingCluster(t *testing.T) {
-	opted := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{
-		Annotations: map[string]string{names.AnnotationAutoDiscovery: "Enable"},
-	}}
 	gone := metav1.Now()
 	leaves := addOn(names.AnnotationInstallMode, "Hosted")
 	leaves.DeletionTimestamp = &gone
 	for sentence, tc := range map[string]struct {
 		addOn *addonv1beta1.ManagedClusterAddOn
-		cma   *addonv1beta1.ClusterManagementAddOn
 		want  bool
 	}{
-		"it asks, and its owner allows it": {addOn(names.AnnotationInstallMode, "Hosted"), opted, true},
-		"its owner does not":               {addOn(names.AnnotationInstallMode, "Hosted"), &addonv1beta1.ClusterManagementAddOn{}, false},
-		"it has no owner":                  {addOn(names.AnnotationInstallMode, "Hosted"), nil, false},
-		"it does not ask":                  {addOn(names.AnnotationInstallMode, "Default"), opted, false},
-		"it has one":                       {addOn(names.AnnotationInstallMode, "Hosted", names.AnnotationHostingCluster, "h"), opted, false},
-		"it is being deleted":              {leaves, opted, false},
+		"it asks":             {addOn(names.AnnotationInstallMode, "Hosted"), true},
+		"it does not ask":     {addOn(names.AnnotationInstallMode, "Default"), false},
+		"it has one":          {addOn(names.AnnotationInstallMode, "Hosted", names.AnnotationHostingCluster, "h"), false},
+		"it is being deleted": {leaves, false},
 	} {
-		assert.Equal(t, tc.want, Asks(tc.addOn, tc.cma), sentence)
+		assert.Equal(t, tc.want, Asks(tc.addOn), sentence)
+	}
+}
+
+// Shows: hub/hosting-allowed
+func TestWhoAllowsTheHubToFindHostingClusters(t *testing.T) {
+	for _, tc := range []struct {
+		annotation, mode string
+		want             bool
+	}{
+		{"", "", false},
+		{"", "Enable", true},
+		{"", "Disable", false},
+		{"", "Other", false},
+		{"Enable", "", true},
+		{"Disable", "", false},
+		{"Enable", "Disable", false},
+		{"Disable", "Enable", true},
+	} {
+		cma := &addonv1beta1.ClusterManagementAddOn{}
+		if tc.annotation != "" {
+			cma.Annotations = map[string]string{names.AnnotationAutoDiscovery: tc.annotation}
+		}
+		assert.Equal(t, tc.want, Allows(cma, tc.mode), "annotation %q, field %q", tc.annotation, tc.mode)
 	}
 }
 

@@ -1,0 +1,39 @@
+package addonapi
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// AutoDiscovery reads spec.hostedModeAutoDiscovery.mode of a ClusterManagementAddOn with a reader without a cache, and
+// the version of the object that has it. It is empty where it is not set, or where the definition of the hub lacks the
+// field or v1beta1: the API module has no type for it, and v1alpha1 has it in an annotation only, whose name is that of
+// whoever converts. A list needs no more rights than the cache has.
+func AutoDiscovery(ctx context.Context, live client.Reader, name string) (mode, version string, err error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion(addonv1beta1.GroupVersion.String())
+	list.SetKind("ClusterManagementAddOnList")
+	err = live.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: name})
+	switch {
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+		return "", "", nil
+	case err != nil:
+		return "", "", fmt.Errorf("reading spec.hostedModeAutoDiscovery of ClusterManagementAddOn %s: %w", name, err)
+	}
+	for i := range list.Items {
+		if list.Items[i].GetName() != name {
+			continue
+		}
+		version = list.Items[i].GetResourceVersion()
+		// A value of another type is none that anybody knows.
+		mode, _, _ = unstructured.NestedString(list.Items[i].Object, "spec", "hostedModeAutoDiscovery", "mode")
+	}
+	return mode, version, nil
+}
