@@ -45,6 +45,8 @@ type Config struct {
 	RemovalLimitClusters int
 	// ClusterLabels are put on the namespace, the roles and the bindings of each cluster.
 	ClusterLabels map[string]string
+	// ConfigPrecedence says which of several configurations of one kind counts.
+	ConfigPrecedence addon.Precedence
 	// WorkTTL makes the hub manager delete complete ManifestWorks when their ttlSecondsAfterFinished is over.
 	WorkTTL bool
 	// AutoApprovedCSRUsers are the users whose requests for a first credential of a cluster are approved without a person;
@@ -136,6 +138,8 @@ func DefaultConfig() Config {
 
 		RemoveUnacceptedAfter: 24 * time.Hour,
 
+		ConfigPrecedence: addon.LastCounts,
+
 		WorkTTL:         true,
 		WebhookPort:     defaultWebhookPort,
 		WebhookSecret:   names.SecretWebhook,
@@ -171,6 +175,7 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 			"confirms it; 0 holds nothing")
 	f.IntVar(&c.RemovalLimitClusters, "removal-limit-clusters", c.RemovalLimitClusters,
 		"number of clusters up to which --removal-limit-percent holds nothing")
+	command.AddConfigPrecedence(f, (*string)(&c.ConfigPrecedence))
 	f.BoolVar(&c.WorkTTL, "work-ttl", c.WorkTTL,
 		"delete ManifestWorks that are complete when their ttlSecondsAfterFinished is over")
 	c.addTrustFlags(f)
@@ -277,6 +282,7 @@ func (c *Config) Validate() error {
 	if c.RemovalLimitPercent < 0 || c.RemovalLimitPercent > 100 {
 		complain("removal-limit-percent", "%d is not between 0 and 100", c.RemovalLimitPercent)
 	}
+	wrong.Add(command.CheckConfigPrecedence(string(c.ConfigPrecedence)))
 	wrong.Numbers(
 		command.Number{Flag: "kube-api-qps", Value: float64(c.QPS)},
 		command.Number{Flag: "kube-api-burst", Value: float64(c.Burst)},

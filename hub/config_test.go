@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spokelet/spokelet/csr/approve"
+	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/command"
 )
 
@@ -66,6 +67,13 @@ func TestFlags(t *testing.T) {
 	assert.Equal(t, approve.Trust{Joined: true, Bound: true}, all.trust())
 	assert.False(t, c.Placement)
 	assert.False(t, c.LeaderElect)
+
+	assert.Equal(t, addon.LastCounts, c.ConfigPrecedence)
+	other, err := ParseFlags([]string{"--config-precedence=First"}, &out)
+	require.NoError(t, err)
+	assert.Equal(t, addon.FirstCounts, other.ConfigPrecedence)
+	other.ConfigPrecedence = "Middle"
+	require.ErrorContains(t, other.Validate(), "--config-precedence")
 
 	_, err = ParseFlags([]string{"--version"}, &out)
 	require.ErrorIs(t, err, pflag.ErrHelp)

@@ -56,7 +56,7 @@ func newConfigurations(
 	}
 	all.configurer = &configure.Configurer{
 		AddOns: addOns, Client: mgr.GetClient(), Store: store, Admission: all.roller.Admission, Changed: changed.Receiver(1),
-		Placements: placements,
+		Placements: placements, Precedence: c.ConfigPrecedence,
 	}
 	return all, nil
 }

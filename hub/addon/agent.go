@@ -109,6 +109,9 @@ type Setup struct {
 type Permission struct {
 	// Namespace is the namespace of the binding. Wherever it is, the binding is for the add-on on this cluster alone.
 	Namespace string
+	// AllNamespaces binds a ClusterRole in all namespaces, and then Namespace is empty. Only the hub manager does that, for
+	// templates, and only with a consent of its own.
+	AllNamespaces bool
 	// RoleRef is the Role or ClusterRole; it must exist.
 	RoleRef rbacv1.RoleRef
 	// Subjects are the subjects of the binding. They are computed on the hub, and never read from a status that an agent

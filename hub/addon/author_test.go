@@ -266,7 +266,7 @@ func TestWhereTheAgentIs(t *testing.T) {
 		"the add-on object may name another":           {annotated: "stated", want: "stated"},
 		"the author's function counts more":            {function: own, annotated: "stated", want: "own"},
 		"the function may be that of a configuration": {function: addon.AgentInstallNamespaceFromDeploymentConfig,
-			configs: []addonv1beta1.AddOnDeploymentConfigSpec{moved, {AgentInstallNamespace: "second"}}, want: "moved"},
+			configs: []addonv1beta1.AddOnDeploymentConfigSpec{{AgentInstallNamespace: "first"}, moved}, want: "moved"},
 		"which need not be there": {function: addon.AgentInstallNamespaceFromDeploymentConfig, want: names.NamespaceAgentAddon},
 	}
 	for sentence, tc := range tests {

@@ -2,6 +2,7 @@ package addon
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,7 +20,19 @@ type Choice struct {
 	Desired []addonv1beta1.AddOnConfig
 	// Held is why Configs are not yet those of the specs; empty when they are.
 	Held string
+	// Precedence says which of several configurations of one kind counts.
+	Precedence Precedence
 }
+
+// Precedence says which of several configurations of one kind counts for an add-on. The zero value is LastCounts.
+type Precedence string
+
+const (
+	// LastCounts means that the last configuration of a kind counts, as OCM documents it.
+	LastCounts Precedence = "Last"
+	// FirstCounts means that the first one counts, as OCM 1.3 and earlier choose.
+	FirstCounts Precedence = "First"
+)
 
 // ChosenConfig is one configuration with the content that was chosen, identified by its hash.
 type ChosenConfig struct {
@@ -32,6 +45,19 @@ type ChosenConfig struct {
 // First returns the first chosen configuration of a kind; nil when there is none.
 func (c Choice) First(resource addonv1beta1.ConfigGroupResource) *ChosenConfig {
 	for i := range c.Configs {
+		if c.Configs[i].ConfigGroupResource == resource {
+			return &c.Configs[i]
+		}
+	}
+	return nil
+}
+
+// Counting returns the chosen configuration of a kind that counts; nil when there is none. Several are not merged.
+func (c Choice) Counting(resource addonv1beta1.ConfigGroupResource) *ChosenConfig {
+	if c.Precedence == FirstCounts {
+		return c.First(resource)
+	}
+	for i := range slices.Backward(c.Configs) {
 		if c.Configs[i].ConfigGroupResource == resource {
 			return &c.Configs[i]
 		}

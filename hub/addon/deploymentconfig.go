@@ -19,64 +19,88 @@ func AddOnDeploymentConfigGVR() schema.GroupVersionResource { //nolint:revive //
 	}
 }
 
+// deploymentConfigs is their kind in the specs of add-ons.
+func deploymentConfigs() addonv1beta1.ConfigGroupResource {
+	resource := AddOnDeploymentConfigGVR()
+	return addonv1beta1.ConfigGroupResource{Group: resource.Group, Resource: resource.Resource}
+}
+
 // AddOnDeploymentConfigToValuesFunc converts an AddOnDeploymentConfig to values.
 //
 //nolint:revive // authors know it by this name
 type AddOnDeploymentConfigToValuesFunc func(config addonv1beta1.AddOnDeploymentConfig) (Values, error)
 
-// GetAddOnDeploymentConfigValues returns a ValuesFunc with the values of the AddOnDeploymentConfigs that the rollout
-// chose, by all conversions, merged in order. Without such a configuration there are no values.
+// GetAddOnDeploymentConfigValues returns a ValuesFunc with the values of the AddOnDeploymentConfig that counts, by all
+// conversions, merged in order. Without such a configuration there are no values.
 func GetAddOnDeploymentConfigValues(conversions ...AddOnDeploymentConfigToValuesFunc) ValuesFunc {
 	return func(_ context.Context, request Request) (Values, error) {
-		configs, err := GetAddOnDeploymentConfigs(request)
+		config, err := GetAddOnDeploymentConfig(request)
 		if err != nil {
 			return nil, err
 		}
 		merged := Values{}
-		for _, config := range configs {
-			for _, convert := range conversions {
-				values, err := convert(config)
-				if err != nil {
-					return nil, fmt.Errorf("converting AddOnDeploymentConfig %s/%s: %w", config.Namespace, config.Name, err)
-				}
-				merged = MergeValues(merged, values)
+		if config == nil {
+			return merged, nil
+		}
+		for _, convert := range conversions {
+			values, err := convert(*config.DeepCopy())
+			if err != nil {
+				return nil, fmt.Errorf("converting AddOnDeploymentConfig %s/%s: %w", config.Namespace, config.Name, err)
 			}
+			merged = MergeValues(merged, values)
 		}
 		return merged, nil
 	}
 }
 
-// GetAddOnDeploymentConfigs returns copies of the AddOnDeploymentConfigs that the rollout chose, in order. The error is
-// an InvalidError, or a NotReadyError while a content is not known.
+// GetAddOnDeploymentConfig returns a copy of the AddOnDeploymentConfig that counts of those that the rollout chose; nil
+// when there is none. The error is an InvalidError, or a NotReadyError while its content is not known.
+func GetAddOnDeploymentConfig(request Request) (*addonv1beta1.AddOnDeploymentConfig, error) {
+	chosen := request.Choice.Counting(deploymentConfigs())
+	if chosen == nil {
+		return nil, nil // none is an answer
+	}
+	return readDeploymentConfig(*chosen)
+}
+
+// GetAddOnDeploymentConfigs returns copies of all AddOnDeploymentConfigs that the rollout chose, in order, for an add-on
+// that merges them. The error is an InvalidError, or a NotReadyError while a content is not known.
 func GetAddOnDeploymentConfigs(request Request) ([]addonv1beta1.AddOnDeploymentConfig, error) {
-	resource := AddOnDeploymentConfigGVR()
 	var all []addonv1beta1.AddOnDeploymentConfig
 	for _, chosen := range request.Choice.Configs {
-		if chosen.Group != resource.Group || chosen.Resource != resource.Resource {
+		if chosen.ConfigGroupResource != deploymentConfigs() {
 			continue
 		}
-		if chosen.Object == nil {
-			return nil, &NotReadyError{Message: fmt.Sprintf("the content of AddOnDeploymentConfig %s/%s is not known",
-				chosen.Namespace, chosen.Name)}
+		config, err := readDeploymentConfig(chosen)
+		if err != nil {
+			return nil, err
 		}
-		var config addonv1beta1.AddOnDeploymentConfig
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(chosen.Object.Object, &config); err != nil {
-			return nil, &InvalidError{Message: fmt.Sprintf("AddOnDeploymentConfig %s/%s cannot be read: %v",
-				chosen.Namespace, chosen.Name, err)}
-		}
-		all = append(all, *config.DeepCopy())
+		all = append(all, *config)
 	}
 	return all, nil
 }
 
+func readDeploymentConfig(chosen ChosenConfig) (*addonv1beta1.AddOnDeploymentConfig, error) {
+	if chosen.Object == nil {
+		return nil, &NotReadyError{Message: fmt.Sprintf("the content of AddOnDeploymentConfig %s/%s is not known",
+			chosen.Namespace, chosen.Name)}
+	}
+	var config addonv1beta1.AddOnDeploymentConfig
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(chosen.Object.Object, &config); err != nil {
+		return nil, &InvalidError{Message: fmt.Sprintf("AddOnDeploymentConfig %s/%s cannot be read: %v",
+			chosen.Namespace, chosen.Name, err)}
+	}
+	return config.DeepCopy(), nil
+}
+
 // AgentInstallNamespaceFromDeploymentConfig is a function for Options.InstallNamespace: it returns
-// spec.agentInstallNamespace of the first AddOnDeploymentConfig; empty without one.
+// spec.agentInstallNamespace of the AddOnDeploymentConfig that counts; empty without one.
 func AgentInstallNamespaceFromDeploymentConfig(_ context.Context, request Request) (string, error) {
-	configs, err := GetAddOnDeploymentConfigs(request)
-	if err != nil || len(configs) == 0 {
+	config, err := GetAddOnDeploymentConfig(request)
+	if err != nil || config == nil {
 		return "", err
 	}
-	return configs[0].Spec.AgentInstallNamespace, nil
+	return config.Spec.AgentInstallNamespace, nil
 }
 
 // ToAddOnCustomizedVariableValues returns the customized variables: each name with its text. A dot in a name has no

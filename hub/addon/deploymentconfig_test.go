@@ -139,21 +139,65 @@ func TestIDsOfContainersAreExpressions(t *testing.T) {
 	}
 }
 
-// Shows: hub/library-config-values
-func TestSeveralDeploymentConfigs(t *testing.T) {
-	variable := func(name, value string) addonv1beta1.AddOnDeploymentConfigSpec {
-		return addonv1beta1.AddOnDeploymentConfigSpec{
-			CustomizedVariables: []addonv1beta1.CustomizedVariable{{Name: name, Value: value}},
-		}
+// variable returns a configuration with one variable, which also says where everything else is.
+func variable(name, value string) addonv1beta1.AddOnDeploymentConfigSpec {
+	return addonv1beta1.AddOnDeploymentConfigSpec{
+		CustomizedVariables:   []addonv1beta1.CustomizedVariable{{Name: name, Value: value}},
+		AgentInstallNamespace: "ns" + value,
+		Registries:            []addonv1beta1.ImageMirror{{Source: "quay.io", Mirror: "m" + value}},
 	}
-	values := addon.GetAddOnDeploymentConfigValues(addon.ToAddOnCustomizedVariableValues)
-	got, err := values(t.Context(), request(t, variable("A", "1"), variable("B", "2"), variable("A", "3")))
-	require.NoError(t, err)
-	assert.Equal(t, addon.Values{"A": "3", "B": "2"}, got, "a later configuration counts more")
+}
 
+// Shows: hub/config-precedence
+func TestOneOfSeveralDeploymentConfigsCounts(t *testing.T) {
+	ctx := t.Context()
+	r := request(t, variable("A", "1"), variable("B", "2"), variable("A", "3"))
+	keys := map[string]bool{}
+	for precedence, want := range map[addon.Precedence]string{"": "3", addon.LastCounts: "3", addon.FirstCounts: "1"} {
+		t.Run("precedence "+string(precedence), func(t *testing.T) {
+			r := r
+			r.Choice.Precedence = precedence
+			got, err := addon.GetAddOnDeploymentConfigValues(addon.ToAddOnCustomizedVariableValues)(ctx, r)
+			require.NoError(t, err)
+			assert.Equal(t, addon.Values{"A": want}, got, "they are not merged")
+			namespace, err := addon.AgentInstallNamespaceFromDeploymentConfig(ctx, r)
+			require.NoError(t, err)
+			assert.Equal(t, "ns"+want, namespace)
+			image, err := addon.GetAgentImageValues("image", "quay.io/a:v1")(ctx, r)
+			require.NoError(t, err)
+			assert.Equal(t, addon.Values{"image": "m" + want + "/a:v1"}, image)
+			config, err := addon.GetAddOnDeploymentConfig(r)
+			require.NoError(t, err)
+			assert.Equal(t, want, config.Spec.CustomizedVariables[0].Value)
+			all, err := addon.GetAddOnDeploymentConfigs(r)
+			require.NoError(t, err)
+			assert.Len(t, all, 3, "an add-on that merges them has all of them")
+			resolved, err := build(t, addon.Options{Version: "1"}).Resolve(ctx, r)
+			require.NoError(t, err)
+			keys[resolved.Key] = true
+		})
+	}
+	assert.Len(t, keys, 3, "another one that counts is another rendering")
+
+	none, err := addon.GetAddOnDeploymentConfig(request(t))
+	require.NoError(t, err)
+	assert.Nil(t, none)
+	one := request(t, variable("A", "1"))
+	one.Choice.Precedence = addon.FirstCounts
+	first, err := build(t, addon.Options{Version: "1"}).Resolve(ctx, one)
+	require.NoError(t, err)
+	one.Choice.Precedence = addon.LastCounts
+	last, err := build(t, addon.Options{Version: "1"}).Resolve(ctx, one)
+	require.NoError(t, err)
+	assert.Equal(t, first.Key, last.Key, "of one, nothing is rendered again")
+}
+
+// Shows: hub/library-config-values
+func TestDeploymentConfigsThatCannotBeUsed(t *testing.T) {
+	values := addon.GetAddOnDeploymentConfigValues(addon.ToAddOnCustomizedVariableValues)
 	unread := request(t, variable("A", "1"))
 	unread.Choice.Configs[0].Object = nil
-	_, err = values(t.Context(), unread)
+	_, err := values(t.Context(), unread)
 	assert.True(t, addon.IsNotReady(err))
 
 	wrong := request(t, variable("A", "1"))

@@ -65,16 +65,16 @@ func ToImageOverrideValuesFunc(key, image string) AddOnDeploymentConfigToValuesF
 	}
 }
 
-// GetAgentImageValues returns a ValuesFunc with one value: the mirror of an image by the registries of the first
-// AddOnDeploymentConfig that has one for it, else by those of the cluster's annotation. The parts of the key between
-// dots are the names of nested values.
+// GetAgentImageValues returns a ValuesFunc with one value: the mirror of an image by the registries of the
+// AddOnDeploymentConfig that counts, if they have one for it, else by those of the cluster's annotation. The parts of
+// the key between dots are the names of nested values.
 func GetAgentImageValues(key, image string) ValuesFunc {
 	return func(_ context.Context, request Request) (Values, error) {
-		configs, err := GetAddOnDeploymentConfigs(request)
+		config, err := GetAddOnDeploymentConfig(request)
 		if err != nil {
 			return nil, err
 		}
-		for _, config := range configs {
+		if config != nil {
 			if mirror := OverrideImage(config.Spec.Registries, image); mirror != image {
 				return imageValue(key, image, mirror)
 			}

@@ -65,29 +65,17 @@ func ReplicasOf(configs []ReplicaConfig, workloadID string) (int32, bool) {
 // DeploymentID returns the id of a Deployment in workloadID.
 func DeploymentID(name string) string { return "deployments:" + name }
 
-// GetReplicaConfigs returns spec.replicaConfigs of the AddOnDeploymentConfigs that the rollout chose, in order. The
-// error is an InvalidError, or a NotReadyError while a content is not known.
+// GetReplicaConfigs returns spec.replicaConfigs of the AddOnDeploymentConfig that counts of those that the rollout
+// chose. The error is an InvalidError, or a NotReadyError while its content is not known.
 func GetReplicaConfigs(request Request) ([]ReplicaConfig, error) {
-	if _, err := GetAddOnDeploymentConfigs(request); err != nil {
+	if config, err := GetAddOnDeploymentConfig(request); err != nil || config == nil {
 		return nil, err
 	}
-	resource := AddOnDeploymentConfigGVR()
-	var all []ReplicaConfig
-	for _, chosen := range request.Choice.Configs {
-		if chosen.Group != resource.Group || chosen.Resource != resource.Resource {
-			continue
-		}
-		configs, err := ReadReplicaConfigs(chosen.Object)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, configs...)
-	}
-	return all, nil
+	return ReadReplicaConfigs(request.Choice.Counting(deploymentConfigs()).Object)
 }
 
 // ReplicasFromDeploymentConfig returns a Builder that gives the Deployments of another one the replicas that the
-// AddOnDeploymentConfigs of the add-on ask for.
+// AddOnDeploymentConfig of the add-on asks for.
 func ReplicasFromDeploymentConfig(builder Builder) Builder {
 	return ManifestsFunc(func(ctx context.Context, in Input) ([]runtime.Object, error) {
 		configs, err := GetReplicaConfigs(in.Request)

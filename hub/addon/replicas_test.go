@@ -62,8 +62,9 @@ func TestABuilderGivesDeploymentsTheReplicasOfTheConfiguration(t *testing.T) {
 		assert.Equal(t, []runtime.Object{agent, raw, set, daemons}, made)
 	}
 	made := build(chosenConfigs(
-		configOf(t, `[{workloadID: "deployments:*", replicas: 3}, {workloadID: "deployments:agent", replicas: 0}]`),
-		configOf(t, `[{workloadID: "*:prox*", replicas: 2}]`),
+		configOf(t, `[{workloadID: "*", replicas: 7}]`),
+		configOf(t, `[{workloadID: "deployments:*", replicas: 3}, {workloadID: "deployments:agent", replicas: 0},
+			{workloadID: "*:prox*", replicas: 2}]`),
 	))
 	scaled, is := made[0].(*appsv1.Deployment)
 	require.True(t, is)

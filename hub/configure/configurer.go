@@ -30,6 +30,8 @@ type Configurer struct {
 	Placements *fleet.Placements
 	// Admission admits add-ons to a new configuration; nil admits all at once.
 	Admission func(addOn metav1.Object, target []addonv1beta1.ConfigReference) addonconfig.Admission
+	// Precedence says which of several configurations of one kind counts.
+	Precedence addon.Precedence
 	// Changed sends the configurations of other kinds that changed; nil sends none.
 	Changed <-chan event.TypedGenericEvent[objectwatch.Ref]
 

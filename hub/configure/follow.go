@@ -78,7 +78,7 @@ func (c *Follower) Configure(
 		result.Err = &addon.NotReadyError{Message: wait}
 		return result, nil
 	}
-	result.Choice.Held = held
+	result.Choice.Held, result.Choice.Precedence = held, c.Precedence
 	for _, config := range chosen(addOn.Status.ConfigReferences) {
 		entry, err := c.content(ctx, f, config)
 		switch {

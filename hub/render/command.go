@@ -33,7 +33,7 @@ type Program struct {
 // or for the version. Nothing but help is written to out when there is an error.
 func (p Program) Command(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
 	var names []string
-	o, output := Options{}, string(OutputWorks)
+	o, output := Options{Precedence: addon.LastCounts}, string(OutputWorks)
 	program := command.Program{
 		Name: p.Name + " render",
 		Story: "Print what add-ons deploy on clusters, from files with ClusterManagementAddOns, their configurations, " +
@@ -46,6 +46,7 @@ func (p Program) Command(ctx context.Context, args []string, in io.Reader, out i
 		f.StringSliceVar(&o.Clusters, "cluster", nil, "name of a cluster; by default all clusters of the files")
 		f.StringSliceVar(&o.AddOns, "add-on", nil, "name of an add-on; by default all add-ons of the files")
 		f.StringVarP(&output, "output", "o", output, "works for the ManifestWorks, objects for the objects in them")
+		command.AddConfigPrecedence(f, (*string)(&o.Precedence))
 		f.StringVar(&o.Home, "hub-namespace", "", "namespace of the hub manager, by default its usual one")
 	})
 	if err != nil {
@@ -54,6 +55,9 @@ func (p Program) Command(ctx context.Context, args []string, in io.Reader, out i
 	o.Output = Output(output)
 	if o.Output != OutputWorks && o.Output != OutputObjects {
 		return fmt.Errorf("--output: %q is neither %s nor %s", output, OutputWorks, OutputObjects)
+	}
+	if err := command.CheckConfigPrecedence(string(o.Precedence)); err != nil {
+		return err
 	}
 	files, err := open(names, in)
 	if err != nil {

@@ -45,6 +45,8 @@ type Options struct {
 	Output Output
 	// Home is the namespace of the hub manager; empty means names.NamespaceHub.
 	Home string
+	// Precedence says which of several configurations of one kind counts.
+	Precedence addon.Precedence
 }
 
 // Render returns, as a stream of YAML documents with comments, what add-ons deploy on clusters. The same files and
@@ -99,6 +101,7 @@ func (s *scene) deployer(ctx context.Context) (*deploy.Reconciler, error) {
 	s.configurer = &configure.Configurer{
 		AddOns: addOns, Client: s.hub, Store: &addonconfig.Store{Client: s.hub, Home: home, Others: s.catalog},
 		Placements: &fleet.Placements{Client: s.hub, Final: true, Clock: clock.RealClock{}},
+		Precedence: s.options.Precedence,
 	}
 	deployer := &deploy.Reconciler{
 		Client: s.hub, Bindings: s.hub, Live: s.hub, AddOns: addOns, Configurer: s.configurer, Home: home,

@@ -41,7 +41,9 @@ func (a *agent) Resolve(ctx context.Context, request addon.Request) (addon.Resol
 		return addon.Resolved{}, err
 	}
 	cluster := request.Cluster.Name
-	resolved := addon.Resolved{Key: keyOf(request), Remarks: Remarks(in), Withheld: Withheld(in.Template, a.name)}
+	resolved := addon.Resolved{
+		Key: keyOf(request), Remarks: append(unused(request.Choice), Remarks(in)...), Withheld: Withheld(in.Template, a.name),
+	}
 	trusted := in.Template.trusted(a.name)
 	if resolved.Registrations, err = Registrations(trusted, cluster, a.name); err != nil {
 		return addon.Resolved{}, err
@@ -54,7 +56,7 @@ func (a *agent) Resolve(ctx context.Context, request addon.Request) (addon.Resol
 	}
 	// An unknown probe leaves the health check unchanged; Render reports it.
 	resolved.Setup.Health, _ = in.Template.health()
-	resolved.NextHealth, err = a.nextHealth(ctx, request.Choice.First(confighash.Template()))
+	resolved.NextHealth, err = a.nextHealth(ctx, request.Choice.Counting(confighash.Template()))
 	return resolved, err
 }
 
@@ -88,12 +90,17 @@ func hasHash(u *unstructured.Unstructured, hash string) bool {
 	return err == nil && found == hash
 }
 
-// keyOf identifies all that a rendering depends on: the contents of the configurations, by their hashes, and the name
-// and the image mirrors of the cluster.
+// keyOf identifies all that a rendering depends on: the contents of the configurations, by their hashes, which of them
+// counts, and the name and the image mirrors of the cluster.
 func keyOf(request addon.Request) string {
 	sum := sha256.New()
 	for _, config := range request.Choice.Configs {
 		fmt.Fprintf(sum, "%s@%s\n", confighash.Key(config.ConfigGroupResource, config.ConfigReferent), config.SpecHash)
+	}
+	for _, resource := range []addonv1beta1.ConfigGroupResource{confighash.DeploymentConfig(), confighash.Template()} {
+		if counts := request.Choice.Counting(resource); counts != request.Choice.First(resource) {
+			fmt.Fprintf(sum, "counts %s\n", confighash.Key(resource, counts.ConfigReferent))
+		}
 	}
 	fmt.Fprintf(sum, "%s\n%s\n%s\n", request.Cluster.Name, request.AddOn.Name,
 		request.Cluster.Annotations[names.AnnotationImageRegistries])

@@ -12,7 +12,7 @@ import (
 
 // template returns the template that was chosen for an add-on on a cluster, and refuses one that asks for too much.
 func (a *agent) template(request addon.Request) (*Compiled, error) {
-	chosen := request.Choice.First(confighash.Template())
+	chosen := request.Choice.Counting(confighash.Template())
 	if chosen == nil {
 		return nil, noTemplate(request)
 	}
@@ -35,20 +35,45 @@ func noTemplate(request addon.Request) error {
 		request.AddOn.Name, request.Cluster.Name)}
 }
 
-// input returns the template and the configuration of an add-on on a cluster. Of several AddOnDeploymentConfigs the
-// first counts.
+// input returns the template and the configuration of an add-on on a cluster.
 func (a *agent) input(request addon.Request) (*Compiled, Input, error) {
 	c, err := a.template(request)
 	if err != nil {
 		return nil, Input{}, err
 	}
 	in := Input{Template: c.Template(), Cluster: request.Cluster, AddOn: a.name}
-	if chosen := request.Choice.First(confighash.DeploymentConfig()); chosen != nil {
+	if chosen := request.Choice.Counting(confighash.DeploymentConfig()); chosen != nil {
 		if in.Config, in.Replicas, err = ReadConfig(chosen.Object); err != nil {
 			return nil, Input{}, err
 		}
 	}
 	return c, in, nil
+}
+
+// unused returns, of each kind of which an add-on names several configurations, which one counts. Users of other
+// releases, and of other hubs, may expect another one.
+func unused(choice addon.Choice) []string {
+	var all []string
+	for _, resource := range []addonv1beta1.ConfigGroupResource{confighash.DeploymentConfig(), confighash.Template()} {
+		several := 0
+		for _, config := range choice.Configs {
+			if config.ConfigGroupResource == resource {
+				several++
+			}
+		}
+		if several < 2 {
+			continue
+		}
+		kind, _ := confighash.Kind(resource)
+		counts, which := choice.Counting(resource), "last"
+		if choice.Precedence == addon.FirstCounts {
+			which = "first"
+		}
+		all = append(all, fmt.Sprintf("Of %d configurations of kind %s, the %s counts, which is %s, and the others are not "+
+			"used (--config-precedence).", several, kind.Kind, which,
+			strings.TrimPrefix(counts.Namespace+"/"+counts.Name, "/")))
+	}
+	return all
 }
 
 // mirrorsOf returns the image mirrors: those of the configuration, else those of the cluster's annotation. The error is

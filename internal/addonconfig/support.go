@@ -31,18 +31,24 @@ func SupportOf(addOn *addonv1beta1.ManagedClusterAddOn, resource addonv1beta1.Co
 	return SupportUnknown
 }
 
-// SameDesired reports whether two lists of references name the same configs with the same content, in any order.
+// SameDesired reports whether two lists of references name the same configs with the same content. The kinds may be in
+// any order, and the configs of a kind may not: one of them counts, by its place.
 func SameDesired(a, b []addonv1beta1.ConfigReference) bool {
 	if len(a) != len(b) {
 		return false
 	}
+	next := map[addonv1beta1.ConfigGroupResource]int{}
 	for i := range a {
-		if !slices.ContainsFunc(b, func(other addonv1beta1.ConfigReference) bool {
-			return a[i].DesiredConfig != nil && other.DesiredConfig != nil &&
-				a[i].ConfigGroupResource == other.ConfigGroupResource && *a[i].DesiredConfig == *other.DesiredConfig
-		}) {
+		kind := a[i].ConfigGroupResource
+		at := next[kind]
+		for at < len(b) && b[at].ConfigGroupResource != kind {
+			at++
+		}
+		if at == len(b) || a[i].DesiredConfig == nil || b[at].DesiredConfig == nil ||
+			*a[i].DesiredConfig != *b[at].DesiredConfig {
 			return false
 		}
+		next[kind] = at + 1
 	}
 	return true
 }

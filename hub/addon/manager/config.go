@@ -46,6 +46,9 @@ type Config struct {
 	// RequireHostingConsent makes a cluster host add-ons of others only if its annotation addon.spokelet.io/hosts lists
 	// them. Without it, a cluster with that annotation still hosts no others.
 	RequireHostingConsent bool
+	// ConfigPrecedence says which of several configurations of one kind counts; empty means addon.LastCounts. The hub
+	// manager has the same setting for templates.
+	ConfigPrecedence addon.Precedence
 	// TrustAsOCM is for a hub without Spokelet's hub manager: the program approves requests for the API server of the hub
 	// although no hub manager has looked at them, and its rights allow that. It also trusts annotations that were copied
 	// from a cluster, as a program of OCM's library does.
@@ -94,6 +97,7 @@ func (c *Config) complete(agents []addon.Agent) {
 		c.Namespace = command.Namespace(fallbackNamespace)
 	}
 	c.HubNamespace = cmp.Or(c.HubNamespace, names.NamespaceHub)
+	c.ConfigPrecedence = cmp.Or(c.ConfigPrecedence, addon.LastCounts)
 	c.LeaseDuration = cmp.Or(c.LeaseDuration, leaseDuration)
 	c.RenewDeadline = cmp.Or(c.RenewDeadline, renewDeadline)
 	c.RetryPeriod = cmp.Or(c.RetryPeriod, retryPeriod)
@@ -113,6 +117,7 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 		"namespace of the hub manager, in which the contents of configurations are stored")
 	f.BoolVar(&c.RequireHostingConsent, "require-hosting-consent", c.RequireHostingConsent,
 		"let a cluster host add-ons of other clusters only if its annotation addon.spokelet.io/hosts lists them")
+	command.AddConfigPrecedence(f, (*string)(&c.ConfigPrecedence))
 	f.BoolVar(&c.TrustAsOCM, "trust-as-ocm", c.TrustAsOCM,
 		"for a hub of Open Cluster Management: approve credentials of add-ons that no hub manager has confirmed, and "+
 			"believe annotations that were copied from a cluster")
@@ -139,6 +144,9 @@ func (c *Config) validate() error {
 	}
 	for _, problem := range validation.IsDNS1123Label(c.HubNamespace) {
 		complain("hub namespace", "%q is no name of a namespace: %s", c.HubNamespace, problem)
+	}
+	if err := command.CheckConfigPrecedence(string(c.ConfigPrecedence)); err != nil {
+		wrong = append(wrong, err)
 	}
 	if math.IsNaN(float64(c.QPS)) || c.QPS < 0 {
 		complain("QPS", "must not be below 0")

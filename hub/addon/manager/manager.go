@@ -145,7 +145,10 @@ func setup(ctx context.Context, mgr *hubprocess.Manager, c Config, own addOns) e
 		Limit: c.WatchedConfigs, Kinds: own.kinds(),
 	}
 	follower := &configure.Follower{
-		Configurer: &configure.Configurer{AddOns: api, Store: store, Changed: changed.Receiver(0)}, Supports: own.supports,
+		Configurer: &configure.Configurer{
+			AddOns: api, Store: store, Changed: changed.Receiver(0), Precedence: c.ConfigPrecedence,
+		},
+		Supports: own.supports,
 	}
 	deployer := &deploy.Reconciler{
 		Client: mgr.GetClient(), Bindings: mgr.GetClient(), Live: mgr.GetAPIReader(), Accounts: mgr.GetAPIReader(),
