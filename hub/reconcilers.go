@@ -58,7 +58,7 @@ func setup(ctx context.Context, mgr *hubprocess.Manager, c Config, foreignWorks 
 		Client: mgr.GetClient(), Bindings: trusted, Live: mgr.GetAPIReader(), AddOns: addOns, Agents: agents,
 		Configurer: configs.configurer, Watch: configs.watch,
 		Recorder: mgr.GetEventRecorder(deploy.Name), Home: c.Namespace, Clock: now, Workers: c.Workers,
-		Hosting: c.hosting(), Sets: mgr.GetClient(),
+		Hosting: c.hosting(), Sets: mgr.GetClient(), AllNamespaces: true,
 	}
 	if err := index(ctx, mgr.GetFieldIndexer(), addOns, deployer); err != nil {
 		return err

@@ -46,7 +46,7 @@ func (p plan) guarded(addOn *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.Man
 // act runs the steps of a plan. One failure stops nothing else, but no work is written before the add-on has the
 // finalizers that guard it, and the record by which it is found again.
 func (r *Reconciler) act(ctx context.Context, f facts, p plan) results {
-	done := results{bindings: runAll(ctx, r.bindingWriter(), p.bindings)}
+	done := results{bindings: r.runBindings(ctx, p.bindings)}
 	if p.finalizers != nil || p.hosts != nil || p.renames {
 		after := p.guarded(f.addOn)
 		if _, err := r.AddOns.PatchAddOn(ctx, f.addOn, after); err != nil {

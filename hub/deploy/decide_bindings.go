@@ -161,11 +161,14 @@ func distinct(permissions []addon.Permission) []addon.Permission {
 	for _, permission := range permissions {
 		permission.RoleRef.APIGroup = cmp.Or(permission.RoleRef.APIGroup, rbacv1.GroupName)
 		at := slices.IndexFunc(kept, func(other addon.Permission) bool {
-			return other.Namespace == permission.Namespace && other.RoleRef == permission.RoleRef
+			return other.Namespace == permission.Namespace && other.RoleRef == permission.RoleRef &&
+				other.AllNamespaces == permission.AllNamespaces
 		})
 		if at < 0 {
 			at = len(kept)
-			kept = append(kept, addon.Permission{Namespace: permission.Namespace, RoleRef: permission.RoleRef})
+			kept = append(kept, addon.Permission{
+				Namespace: permission.Namespace, RoleRef: permission.RoleRef, AllNamespaces: permission.AllNamespaces,
+			})
 		}
 		for _, subject := range permission.Subjects {
 			if subject.Kind == rbacv1.GroupKind || subject.Kind == rbacv1.UserKind {
@@ -214,7 +217,10 @@ func (n naming) keyOf(permission grant) types.NamespacedName {
 		Namespace: permission.Namespace,
 		Name:      "open-cluster-management:" + n.addOn.Name + ":" + strings.ToLower(permission.RoleRef.Kind) + ":agent",
 	}
-	if permission.own {
+	switch {
+	case permission.AllNamespaces:
+		plain.Name = everywhereName(n.addOn.Name, n.cluster.Name)
+	case permission.own:
 		plain.Name += ":cluster:" + n.cluster.Name
 	}
 	hashed := hashedKey(plain, permission.RoleRef)
@@ -233,6 +239,11 @@ func (n naming) keyOf(permission grant) types.NamespacedName {
 		return hashed
 	}
 	return plain
+}
+
+// everywhereName is the name of the ClusterRoleBinding of an agent, as OCM proposes it.
+func everywhereName(addOn, cluster string) string {
+	return "open-cluster-management:" + addOn + ":clusterrole:" + cluster + ":agent"
 }
 
 // hashedKey is the name of a binding with a hash of its role.

@@ -193,8 +193,8 @@ func (r *Reconciler) keepUnread(
 	}}
 	f.cluster = &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace}}
 	f.setupErr = cause
-	if f.bindings, err = addonapi.ListBindings(ctx, r.Client, key); err != nil {
+	if f.bindings, err = r.listBindings(ctx, key); err != nil {
 		return uid, err
 	}
-	return uid, errors.Join(runAll(ctx, r.bindingWriter(), keepFormer(f))...)
+	return uid, errors.Join(r.runBindings(ctx, keepFormer(f))...)
 }

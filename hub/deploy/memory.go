@@ -172,7 +172,7 @@ type asksFor struct {
 func (a *asksFor) set(key types.NamespacedName, permissions []addon.Permission) {
 	var namespaces []string
 	for _, permission := range permissions {
-		if permission.Namespace != key.Namespace {
+		if permission.Namespace != "" && permission.Namespace != key.Namespace {
 			namespaces = append(namespaces, permission.Namespace)
 		}
 	}

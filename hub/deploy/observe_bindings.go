@@ -25,7 +25,7 @@ func (r *Reconciler) observeBindings(ctx context.Context, agent addon.Agent, f f
 	key := client.ObjectKeyFromObject(f.addOn)
 	var b bindingFacts
 	var err error
-	if b.bindings, err = addonapi.ListBindings(ctx, r.Client, key); err != nil {
+	if b.bindings, err = r.listBindings(ctx, key); err != nil {
 		return b, err
 	}
 	if addonapi.HasDriver(f.addOn, token.Driver) {
@@ -62,7 +62,7 @@ func (r *Reconciler) observeEnded(
 	if mayHaveRoles(f) {
 		return nil, nil
 	}
-	all, err := addonapi.ListBindings(ctx, r.Client, key)
+	all, err := r.listBindings(ctx, key)
 	gone := f.addOn == nil && isAccepted(f.cluster)
 	return slices.DeleteFunc(all, func(binding *rbacv1.RoleBinding) bool {
 		return !isAgents(binding) || gone && isCollected(binding, key)
@@ -126,6 +126,12 @@ func (r *Reconciler) checkPermissions(
 		return foreign
 	}
 	for _, permission := range permissions {
+		if permission.AllNamespaces {
+			if err := r.checkEverywhere(permission); err != nil {
+				return err
+			}
+			continue
+		}
 		if permission.Namespace == "" {
 			return &addon.InvalidError{Message: fmt.Sprintf("the add-on asks for %s %s without a namespace",
 				permission.RoleRef.Kind, permission.RoleRef.Name)}
@@ -145,6 +151,18 @@ func (r *Reconciler) checkPermissions(
 				"namespace of a managed cluster: agents of other clusters get nothing there; use type CurrentCluster",
 				permission.RoleRef.Kind, permission.RoleRef.Name, permission.Namespace)}
 		}
+	}
+	return nil
+}
+
+// checkEverywhere refuses a permission in all namespaces that nobody can grant.
+func (r *Reconciler) checkEverywhere(permission addon.Permission) error {
+	if !r.AllNamespaces || permission.Namespace != "" || permission.RoleRef.Kind != "ClusterRole" {
+		return &addon.InvalidError{Message: fmt.Sprintf("the add-on asks for %s %s in all namespaces: only the hub manager "+
+			"binds a ClusterRole so, for a template", permission.RoleRef.Kind, permission.RoleRef.Name)}
+	}
+	if err := names.CheckEverywhere(permission.RoleRef.Name); err != nil {
+		return &addon.InvalidError{Message: err.Error()}
 	}
 	return nil
 }
@@ -180,6 +198,9 @@ func elsewhere(f facts) []*rbacv1.RoleBinding {
 // isOfCluster reports whether a namespace is that of a cluster. Its label says so: everybody with a bootstrap
 // credential may create a ManagedCluster of that name.
 func (r *Reconciler) isOfCluster(ctx context.Context, name string) (bool, error) {
+	if name == "" {
+		return false, nil // It is that of a ClusterRoleBinding.
+	}
 	namespace, err := r.namespace(ctx, name)
 	return isOfCluster(namespace, name), err
 }

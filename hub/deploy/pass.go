@@ -21,7 +21,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if behind := r.confirmEnded(ctx, request.NamespacedName, access); behind != nil {
 		return reconcile.FromError(errors.Join(err, behind)).Settle(access.now)
 	}
-	ended := errors.Join(runAll(ctx, r.bindingWriter(), dropBindings(access.ended))...)
+	ended := errors.Join(r.runBindings(ctx, dropBindings(access.ended))...)
 	f := access
 	if err == nil {
 		f, err = r.observe(ctx, request.NamespacedName, access)
@@ -109,7 +109,7 @@ func (r *Reconciler) leaveRoles(ctx context.Context, key types.NamespacedName, f
 // reported, with them.
 func (r *Reconciler) takeRoles(ctx context.Context, steps []bindingStep) []bindingStep {
 	return slices.DeleteFunc(slices.Clone(steps), func(s bindingStep) bool {
-		return s.Verb == reconcile.Delete && runAll(ctx, r.bindingWriter(), []bindingStep{s})[0] == nil
+		return s.Verb == reconcile.Delete && r.runBindings(ctx, []bindingStep{s})[0] == nil
 	})
 }
 

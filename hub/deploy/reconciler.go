@@ -54,6 +54,9 @@ type Reconciler struct {
 	Account string
 	// Hosting is how much a hosting cluster has to say.
 	Hosting hosting.Rules
+	// AllNamespaces binds roles in all namespaces, too, where a template asks for that and an administrator consented. It
+	// needs ClusterRoleBindings in the cache, and the right to create access reviews.
+	AllNamespaces bool
 	// Sets reads ManagedClusterSets, of add-ons that ask for their hosting cluster.
 	Sets client.Reader
 	// Clock is the clock of a pass.

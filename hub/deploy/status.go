@@ -164,6 +164,10 @@ func explainBinding(s bindingStep, account string, err error) string {
 	}
 	binding := s.After
 	kind, role := binding.RoleRef.Kind, binding.RoleRef.Name
+	if isEverywhere(binding) {
+		return fmt.Sprintf("%s %s cannot be bound for the agent in all namespaces: %s", kind, role,
+			message.Sentence(err.Error()))
+	}
 	what := fmt.Sprintf("%s %s cannot be bound for the agent in namespace %s", kind, role, binding.Namespace)
 	scope, label := "", ""
 	if kind == "Role" {

@@ -32,10 +32,15 @@ import (
 // Index adds the field indexes of this package to a cache; it must be called once, before the cache starts. The indexes
 // of addonapi.Client are needed, too.
 func (r *Reconciler) Index(ctx context.Context, indexer client.FieldIndexer) error {
-	return reconcile.AddIndexes(ctx, indexer,
+	if err := reconcile.AddIndexes(ctx, indexer,
 		reconcile.FieldIndex{Object: r.AddOns.WatchedAddOn(), Field: indexHost, Keys: hostKeys, Everywhere: true},
 		reconcile.FieldIndex{Object: &workv1.ManifestWork{}, Field: indexHosted, Keys: hostedKeys},
-	)
+	); err != nil || !r.AllNamespaces {
+		return err
+	}
+	return reconcile.AddIndexes(ctx, indexer, reconcile.FieldIndex{
+		Object: &rbacv1.ClusterRoleBinding{}, Field: indexEverywhere, Keys: addonapi.BindingKeys,
+	})
 }
 
 // SetupWithManager adds the controller and its watches to the manager.
@@ -57,6 +62,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			builder.WithPredicates(predicate.Or[client.Object](predicate.LabelChangedPredicate{}, onlyCreated()))).
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster),
 			builder.WithPredicates(clusterChange()))
+	if r.AllNamespaces {
+		b = b.Watches(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(ofBinding),
+			builder.WithPredicates(bindingDrift())).
+			Watches(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(r.ofNewBinding),
+				builder.WithPredicates(onlyCreated()))
+	}
 	if r.Watch != nil {
 		b = r.Watch(b)
 	}
@@ -184,8 +195,8 @@ func bindingDrift() predicate.Predicate {
 		CreateFunc:  func(event.CreateEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, isBinding := e.ObjectOld.(*rbacv1.RoleBinding)
-			after, alsoBinding := e.ObjectNew.(*rbacv1.RoleBinding)
+			before, isBinding := anyBinding(e.ObjectOld)
+			after, alsoBinding := anyBinding(e.ObjectNew)
 			return isBinding && alsoBinding && (labelsDiffer(before, after) ||
 				!equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) ||
 				!equality.Semantic.DeepEqual(before.Subjects, after.Subjects))

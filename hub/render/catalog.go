@@ -129,6 +129,7 @@ func (c *catalog) addManagement(u *unstructured.Unstructured) error {
 		}
 		return err
 	}
+	c.hub.put(u) // A field of it is read without its type.
 	beta, err := typed(u, &addonv1beta1.ClusterManagementAddOn{})
 	c.cmas[u.GetName()] = beta
 	return err

@@ -130,6 +130,12 @@ func (o *objects) matches(kind string, object client.Object, options *client.Lis
 		return true, nil
 	}
 	for _, requirement := range options.FieldSelector.Requirements() {
+		if requirement.Field == metav1.ObjectNameField {
+			if object.GetName() != requirement.Value {
+				return false, nil
+			}
+			continue
+		}
 		keys := o.indexes[kind+" "+requirement.Field]
 		if keys == nil {
 			return false, fmt.Errorf("there is no index %s of %s", requirement.Field, kind)

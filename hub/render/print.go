@@ -179,7 +179,7 @@ func credentials(all []addonv1beta1.RegistrationConfig) []string {
 	return described
 }
 
-// roles describes RoleBindings.
+// roles describes RoleBindings and ClusterRoleBindings.
 func roles(bindings []*rbacv1.RoleBinding) []string {
 	described := make([]string, 0, len(bindings))
 	for _, binding := range bindings {
@@ -187,8 +187,12 @@ func roles(bindings []*rbacv1.RoleBinding) []string {
 		for _, subject := range binding.Subjects {
 			subjects = append(subjects, subject.Kind+" "+subject.Name)
 		}
-		described = append(described, fmt.Sprintf("%s %s in namespace %s for %s (RoleBinding %s)", binding.RoleRef.Kind,
-			binding.RoleRef.Name, binding.Namespace, strings.Join(subjects, ", "), binding.Name))
+		where, kind := "in namespace "+binding.Namespace, "RoleBinding"
+		if binding.Namespace == "" {
+			where, kind = "in all namespaces", "ClusterRoleBinding"
+		}
+		described = append(described, fmt.Sprintf("%s %s %s for %s (%s %s)", binding.RoleRef.Kind, binding.RoleRef.Name,
+			where, strings.Join(subjects, ", "), kind, binding.Name))
 	}
 	slices.Sort(described)
 	return described

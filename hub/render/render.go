@@ -105,7 +105,7 @@ func (s *scene) deployer(ctx context.Context) (*deploy.Reconciler, error) {
 	}
 	deployer := &deploy.Reconciler{
 		Client: s.hub, Bindings: s.hub, Live: s.hub, AddOns: addOns, Configurer: s.configurer, Home: home,
-		Clock: clock.RealClock{},
+		Clock: clock.RealClock{}, AllNamespaces: s.ofTemplates,
 	}
 	if s.ofTemplates {
 		s.agents = &template.Registry{Configs: s.hub, AddOns: addOns, Configurer: s.configurer, Home: home}

@@ -28,6 +28,9 @@ type Template struct {
 	// Registration lists the credentials and permissions of the agent on the hub.
 	Registration []addonv1alpha1.RegistrationSpec
 
+	// everywhere are the ClusterRoles of permissions of type AllNamespaces, by the indexes of registration and permission:
+	// the API module has no type for them.
+	everywhere map[[2]int]string
 	// probe is the value of the annotation that selects the health probe.
 	probe string
 }
@@ -39,6 +42,35 @@ type spec struct {
 		ManifestConfigs []workv1.ManifestConfigOption `json:"manifestConfigs"`
 	} `json:"agentSpec"`
 	Registration []addonv1alpha1.RegistrationSpec `json:"registration"`
+}
+
+// allNamespaces is the part of the registrations for which the API module has no types.
+type allNamespaces struct {
+	Registration []struct {
+		KubeClient struct {
+			HubPermissions []struct {
+				AllNamespaces struct {
+					ClusterRoleName string `json:"clusterRoleName"`
+				} `json:"allNamespaces"`
+			} `json:"hubPermissions"`
+		} `json:"kubeClient"`
+	} `json:"registration"`
+}
+
+// roles returns the ClusterRoles that are named, by the indexes of registration and permission.
+func (a allNamespaces) roles() map[[2]int]string {
+	var named map[[2]int]string
+	for i, registration := range a.Registration {
+		for j, permission := range registration.KubeClient.HubPermissions {
+			if role := permission.AllNamespaces.ClusterRoleName; role != "" {
+				if named == nil {
+					named = map[[2]int]string{}
+				}
+				named[[2]int{i, j}] = role
+			}
+		}
+	}
+	return named
 }
 
 // unpacked returns a configuration with its content. The error is an addon.InvalidError.
@@ -67,13 +99,18 @@ func ReadTemplate(u *unstructured.Unstructured) (*Template, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &typed); err != nil {
 		return nil, invalid(err)
 	}
+	var untyped allNamespaces
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &untyped); err != nil {
+		return nil, invalid(err)
+	}
 	raw, _, err := unstructured.NestedFieldNoCopy(u.Object, "spec", "agentSpec", "workload", "manifests")
 	if err != nil {
 		return nil, invalid(err)
 	}
 	t := &Template{
 		Name: u.GetName(), AddOn: typed.AddonName, ManifestConfigs: typed.AgentSpec.ManifestConfigs,
-		Registration: typed.Registration, probe: u.GetAnnotations()[names.AnnotationHealthProbe],
+		Registration: typed.Registration, everywhere: untyped.roles(),
+		probe: u.GetAnnotations()[names.AnnotationHealthProbe],
 	}
 	manifests, _ := raw.([]any)
 	for i, manifest := range manifests {

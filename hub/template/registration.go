@@ -16,6 +16,9 @@ import (
 // maxRegistrations is how many registrations a template may have. Each pod has their Secrets, and one is usual.
 const maxRegistrations = 32
 
+// bindingAllNamespaces is the type of a permission that OCM proposes, and for which the API module has no constant.
+const bindingAllNamespaces addonv1alpha1.HubPermissionsBindingType = "AllNamespaces"
+
 // agentSuffix is the suffix of the agent's name, after the name of the add-on.
 const agentSuffix = "-agent"
 
@@ -127,9 +130,17 @@ func Permissions(t *Template, cluster, addOn string) ([]addon.Permission, error)
 				ref := single.RoleRef
 				ref.APIGroup = cmp.Or(ref.APIGroup, rbacv1.GroupName)
 				all = append(all, addon.Permission{Namespace: single.Namespace, RoleRef: ref, Subjects: subjects})
+			case bindingAllNamespaces:
+				role := t.everywhere[[2]int{i, j}]
+				if role == "" {
+					return nil, t.invalidAt(i, where+": type AllNamespaces needs allNamespaces.clusterRoleName")
+				}
+				all = append(all, addon.Permission{AllNamespaces: true, Subjects: subjects, RoleRef: rbacv1.RoleRef{
+					APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role,
+				}})
 			default:
-				return nil, t.invalidAt(i, fmt.Sprintf("%s: type %q is unknown: it must be CurrentCluster or SingleNamespace",
-					where, permission.Type))
+				return nil, t.invalidAt(i, fmt.Sprintf("%s: type %q is unknown: it must be CurrentCluster, SingleNamespace or "+
+					"AllNamespaces", where, permission.Type))
 			}
 		}
 	}

@@ -190,12 +190,17 @@ func TestPermissionsThatAreWrong(t *testing.T) {
 		"an unknown type": {
 			addonv1alpha1.HubPermissionConfig{Type: "All"},
 			`AddOnTemplate t, .spec.registration[0]: kubeClient.hubPermissions[0]: type "All" is unknown: it must be ` +
-				"CurrentCluster or SingleNamespace",
+				"CurrentCluster, SingleNamespace or AllNamespaces",
 		},
 		"a cluster role without a name": {
 			current(""),
 			"AddOnTemplate t, .spec.registration[0]: kubeClient.hubPermissions[0]: type CurrentCluster needs " +
 				"currentCluster.clusterRoleName",
+		},
+		"all namespaces without a name": {
+			addonv1alpha1.HubPermissionConfig{Type: "AllNamespaces"},
+			"AddOnTemplate t, .spec.registration[0]: kubeClient.hubPermissions[0]: type AllNamespaces needs " +
+				"allNamespaces.clusterRoleName",
 		},
 		"a single namespace without a name": {
 			single("", "Role", "r"),

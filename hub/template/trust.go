@@ -35,7 +35,11 @@ func CheckTrust(t *Template, cluster, addOn, home string) error {
 		return err
 	}
 	for _, permission := range permissions {
-		if err := names.CheckPermission(permission.Namespace, permission.RoleRef.Name, home); err != nil {
+		err := names.CheckPermission(permission.Namespace, permission.RoleRef.Name, home)
+		if permission.AllNamespaces {
+			err = names.CheckEverywhere(permission.RoleRef.Name)
+		}
+		if err != nil {
 			return t.invalid(".spec.registration[].kubeClient.hubPermissions: " + err.Error())
 		}
 	}

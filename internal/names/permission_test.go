@@ -8,6 +8,18 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
+func TestCheckEverywhere(t *testing.T) {
+	for _, role := range []string{"reader", "admin", "open-cluster-management:addons:x", "my-cluster-admin"} {
+		require.NoError(t, names.CheckEverywhere(role))
+	}
+	for _, role := range []string{
+		"cluster-admin", "system:masters", "system:kube-controller-manager", "open-cluster-management:spokelet-hub",
+		"open-cluster-management:managedcluster:work", "open-cluster-management:bootstrap",
+	} {
+		require.ErrorContains(t, names.CheckEverywhere(role), "never bound for an add-on in all namespaces", role)
+	}
+}
+
 func TestCheckPermission(t *testing.T) {
 	tests := map[string]struct{ namespace, role, says string }{
 		"a role of the author's own can be had":       {"ns", "reader", ""},

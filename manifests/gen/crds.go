@@ -78,6 +78,34 @@ func withBeta(raw []byte) ([]byte, error) {
 	return slices.Concat(before, []byte(list), alpha, []byte("\n"), beta, []byte("\n"+end), status), nil
 }
 
+// allNamespaces is the schema of a permission that OCM proposes and the API module does not have.
+const allNamespaces = `                              allNamespaces:
+                                description: |-
+                                  allNamespaces names the role of a permission of type AllNamespaces, which is bound by a
+                                  ClusterRoleBinding. An administrator of the hub has to consent to that role in all namespaces.
+                                properties:
+                                  clusterRoleName:
+                                    description: clusterRoleName is the name of the ClusterRole.
+                                    minLength: 1
+                                    type: string
+                                required:
+                                - clusterRoleName
+                                type: object
+`
+
+// withPermissions returns the definition of AddOnTemplates in one version with permissions of type AllNamespaces.
+func withPermissions(raw []byte) ([]byte, error) {
+	const next, kinds = "                              currentCluster:\n",
+		"                                - CurrentCluster\n                                - SingleNamespace\n"
+	if bytes.Contains(raw, []byte("llNamespaces")) || bytes.Count(raw, []byte(next)) != 1 ||
+		bytes.Count(raw, []byte(kinds)) != 1 {
+		return nil, errors.New("the definition has permissions of type AllNamespaces, or lacks CurrentCluster and " +
+			"SingleNamespace in one version")
+	}
+	raw = bytes.Replace(raw, []byte(next), []byte(allNamespaces+next), 1)
+	return bytes.Replace(raw, []byte(kinds), []byte(kinds+"                                - AllNamespaces\n"), 1), nil
+}
+
 // deploymentConfigs is the definition of AddOnDeploymentConfigs.
 const deploymentConfigs = "hub/addondeploymentconfigs.yaml"
 
@@ -154,6 +182,10 @@ func withDiscovery(raw []byte) ([]byte, error) {
 func completed(name string, raw []byte) ([]byte, error) {
 	switch name {
 	case templates:
+		raw, err := withPermissions(raw)
+		if err != nil {
+			return nil, err
+		}
 		return withBeta(raw)
 	case deploymentConfigs:
 		return withReplicas(raw)

@@ -36,6 +36,18 @@ func TestAddOnTemplatesGetASecondVersion(t *testing.T) {
 	require.ErrorContains(t, err, "does not have one version")
 }
 
+func TestAddOnTemplatesGetPermissionsInAllNamespaces(t *testing.T) {
+	const one = "                              currentCluster:\n" +
+		"                                - CurrentCluster\n                                - SingleNamespace\n"
+	got, err := withPermissions([]byte(one))
+	require.NoError(t, err)
+	assert.Equal(t, allNamespaces+one+"                                - AllNamespaces\n", string(got))
+	_, err = withPermissions(got)
+	require.ErrorContains(t, err, "has permissions of type AllNamespaces", "the API module has them by itself")
+	_, err = withPermissions([]byte(one + one))
+	require.ErrorContains(t, err, "in one version")
+}
+
 func TestAddOnDeploymentConfigsGetReplicas(t *testing.T) {
 	const one = "            properties:\n              registries:\n              resourceRequirements:\n"
 	got, err := withReplicas([]byte(one + one))

@@ -72,7 +72,7 @@ func runReconcilers(ctx context.Context, config *rest.Config, bindings client.Cl
 		Client: mgr.GetClient(), Bindings: bindings, Live: mgr.GetAPIReader(),
 		AddOns: cached, Clock: deployClock, Workers: 2,
 		Configurer: configurations.Configurer, Watch: configurations.Watch,
-		Version: version,
+		Version: version, AllNamespaces: true,
 		Agents: &template.Registry{
 			Configs: mgr.GetClient(), AddOns: cached, Configurer: configurations.Configurer, Home: names.NamespaceHub,
 		},

@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,6 +12,8 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // configured is the line of the file in front of which settings of the configuration are written.
@@ -174,6 +177,40 @@ spec:
 	f.configure(t, `null`)
 	back := f.work(t, func(w *workv1.ManifestWork) bool { return w.Generation > work.Generation })
 	assert.Equal(t, before.Spec, back.Spec)
+}
+
+// Of two configurations of one kind the last one counts, also when they change places.
+//
+// Shows: hub/config-precedence, hub/config-order
+func TestTheLastOfSeveralConfigurationsCountsAlsoInAnotherOrder(t *testing.T) {
+	t.Parallel()
+	f := install(t, "several")
+	before := f.work(t, nil)
+	require.NoError(t, plane.Apply(t.Context(), []byte(`
+apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: AddOnDeploymentConfig
+metadata: {name: other, namespace: several-shared}
+spec:
+  customizedVariables:
+    - {name: LOG_LEVEL, value: "9"}
+`)))
+	named := func(name string) string {
+		return `{"group":"addon.open-cluster-management.io","resource":"addondeploymentconfigs",` +
+			`"namespace":"several-shared","name":"` + name + `"}`
+	}
+	f.configure(t, "["+named("config")+","+named("other")+"]")
+	work := f.work(t, func(w *workv1.ManifestWork) bool { return w.Generation > before.Generation })
+	assert.Equal(t, "--v=9", argument(t, work, 1))
+	f.configure(t, "["+named("other")+","+named("config")+"]")
+	back := f.work(t, func(w *workv1.ManifestWork) bool { return w.Generation > work.Generation })
+	assert.Equal(t, "--v=2", argument(t, back, 1))
+	suite.Eventually(t, func() error {
+		references := f.get(t.Context()).Status.ConfigReferences
+		if len(references) != 3 || references[0].DesiredConfig.Name != "other" || references[1].DesiredConfig.Name != "config" {
+			return fmt.Errorf("the references are %+v", references)
+		}
+		return nil
+	})
 }
 
 // configure sets the configurations of the add-on on its cluster, as JSON.

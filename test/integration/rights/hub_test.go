@@ -217,7 +217,11 @@ func (w *world) drift(ctx context.Context) error {
 	if err := w.goes(ctx, more); err != nil {
 		return err
 	}
-	for _, object := range []client.Object{demo, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: in(other, addOn)}} {
+	everywhere := "open-cluster-management:" + addOn + ":clusterrole:" + other + ":agent"
+	for _, object := range []client.Object{
+		demo, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: in(other, addOn)},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: in("", everywhere)},
+	} {
 		if err := w.strip(ctx, object, `{"metadata":{"ownerReferences":null}}`); err != nil {
 			return err
 		}
