@@ -109,8 +109,8 @@ type Setup struct {
 type Permission struct {
 	// Namespace is the namespace of the binding. Wherever it is, the binding is for the add-on on this cluster alone.
 	Namespace string
-	// AllNamespaces binds a ClusterRole in all namespaces, and then Namespace is empty. Only the hub manager does that, for
-	// templates, and only with a consent of its own.
+	// AllNamespaces binds a ClusterRole in all namespaces, and then Namespace is empty. Only the hub manager does that,
+	// for templates, and only with a consent of its own.
 	AllNamespaces bool
 	// RoleRef is the Role or ClusterRole; it must exist.
 	RoleRef rbacv1.RoleRef

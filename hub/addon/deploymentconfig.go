@@ -63,8 +63,8 @@ func GetAddOnDeploymentConfig(request Request) (*addonv1beta1.AddOnDeploymentCon
 	return readDeploymentConfig(*chosen)
 }
 
-// GetAddOnDeploymentConfigs returns copies of all AddOnDeploymentConfigs that the rollout chose, in order, for an add-on
-// that merges them. The error is an InvalidError, or a NotReadyError while a content is not known.
+// GetAddOnDeploymentConfigs returns copies of all AddOnDeploymentConfigs that the rollout chose, in order, for an
+// add-on that merges them. The error is an InvalidError, or a NotReadyError while a content is not known.
 func GetAddOnDeploymentConfigs(request Request) ([]addonv1beta1.AddOnDeploymentConfig, error) {
 	var all []addonv1beta1.AddOnDeploymentConfig
 	for _, chosen := range request.Choice.Configs {

@@ -20,7 +20,9 @@ import (
 // agent may write the references.
 func (c *Configurer) choice(ctx context.Context, name string, decided configuration) (addon.Choice, error) {
 	held := decided.held
-	choice := addon.Choice{Held: held, Precedence: c.Precedence, Configs: make([]addon.ChosenConfig, 0, len(decided.references))}
+	choice := addon.Choice{
+		Held: held, Precedence: c.Precedence, Configs: make([]addon.ChosenConfig, 0, len(decided.references)),
+	}
 	for _, config := range chosen(decided.references) {
 		entry := addon.ChosenConfig{
 			ConfigGroupResource: config.ConfigGroupResource, ConfigSpecHash: config.ConfigSpecHash,

@@ -55,9 +55,9 @@ type notConsentedError struct{ role, account string }
 // Error implements error. The commands are those of an administrator of the hub.
 func (e *notConsentedError) Error() string {
 	account := strings.Replace(e.account, "/", ":", 1)
-	return fmt.Sprintf("no administrator of the hub consented to that role in all namespaces, those of Kubernetes, of the "+
-		"hub manager and of all other clusters among them. An administrator who wants that for every add-on whose template "+
-		"asks for it consents by: kubectl create clusterrole bind-%[1]s-everywhere --verb=bind,%[2]s "+
+	return fmt.Sprintf("no administrator of the hub consented to that role in all namespaces, those of Kubernetes, of "+
+		"the hub manager and of all other clusters among them. An administrator who wants that for every add-on whose "+
+		"template asks for it consents by: kubectl create clusterrole bind-%[1]s-everywhere --verb=bind,%[2]s "+
 		"--resource=clusterroles.rbac.authorization.k8s.io --resource-name=%[1]s && kubectl create clusterrolebinding "+
 		"bind-%[1]s-everywhere --clusterrole=bind-%[1]s-everywhere --serviceaccount=%[3]s", e.role, verbEverywhere, account)
 }

@@ -88,8 +88,8 @@ func (a *accepts) note(cluster *clusterv1.ManagedCluster) {
 }
 
 // modes has the modes of ClusterManagementAddOns with add-ons that ask for their hosting cluster, by their names. The
-// cache has them as the type of the API module, which lacks the field, so the API server is asked: once for each version
-// of one, and never for an add-on that does not ask, so that a fleet without hosted add-ons pays nothing.
+// cache has them as the type of the API module, which lacks the field, so the API server is asked: once for each
+// version of one, and never for an add-on that does not ask, so that a fleet without hosted add-ons pays nothing.
 type modes struct {
 	kept.Map[string, modeOf]
 }

@@ -27,7 +27,8 @@ type Preview struct {
 	// Works are the works, those of the managed cluster before those of the hosting cluster, and deploy works before those
 	// of pre-delete hooks.
 	Works []PreviewWork
-	// Bindings are the RoleBindings on the hub; one without a namespace is a ClusterRoleBinding. Pending is why they are made later; empty when they are not.
+	// Bindings are the RoleBindings on the hub; one without a namespace is a ClusterRoleBinding. Pending is why they are
+	// made later; empty when they are not.
 	Bindings []*rbacv1.RoleBinding
 	Pending  string
 	// Remarks are sentences of the agent for the author of a configuration.

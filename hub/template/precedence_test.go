@@ -11,12 +11,12 @@ import (
 
 // Shows: hub/config-precedence
 func TestOneOfSeveralConfigurationsOfAKindCounts(t *testing.T) {
-	first, last := configObject("cfg", "one", "1"), configObject("cfg", "two", "2")
+	first, last := configObject("cfg", "one", "1"), configObject("other", "two", "2")
 	old, young := templateObject("old", "a", "old {{V}}"), templateObject("young", "a", "young {{V}}")
 	keys := map[string]bool{}
 	for precedence, want := range map[addon.Precedence]struct{ data, config, template string }{
-		"":               {"young 2", "the last counts, which is cfg/two", "the last counts, which is young"},
-		addon.LastCounts: {"young 2", "the last counts, which is cfg/two", "the last counts, which is young"},
+		"":               {"young 2", "the last counts, which is other/two", "the last counts, which is young"},
+		addon.LastCounts: {"young 2", "the last counts, which is other/two", "the last counts, which is young"},
 		addon.FirstCounts: {
 			"old 1", "the first counts, which is cfg/one", "the first counts, which is old",
 		},

@@ -58,8 +58,8 @@ func Names(references []addonv1beta1.ConfigReference) []addonv1beta1.AddOnConfig
 }
 
 // DesiredConfigs returns the configs that an add-on is to use, ordered by group and resource. Within a resource they
-// keep the order of their list, because most add-ons use one of them, by its place. placement is the index of the placement that owns
-// the add-on; -1 for none.
+// keep the order of their list, because most add-ons use one of them, by its place. placement is the index of the
+// placement that owns the add-on; -1 for none.
 func DesiredConfigs(
 	cma *addonv1beta1.ClusterManagementAddOn, placement int, own []addonv1beta1.AddOnConfig,
 ) []DesiredConfig {

@@ -128,8 +128,8 @@ func CheckPermission(namespace, role, home string) error {
 	return nil
 }
 
-// CheckEverywhere returns why no role of this name can be bound for an add-on in all namespaces, no matter who consented,
-// in words for the author of the add-on; nil when it can.
+// CheckEverywhere returns why no role of this name can be bound for an add-on in all namespaces, no matter who
+// consented, in words for the author of the add-on; nil when it can.
 func CheckEverywhere(role string) error {
 	if isRoleOfTheHub(role) || role == "cluster-admin" || strings.HasPrefix(role, "system:") {
 		return fmt.Errorf("role %s belongs to Kubernetes or to the hub manager and is never bound for an add-on in all "+

@@ -81,8 +81,8 @@ func withBeta(raw []byte) ([]byte, error) {
 // allNamespaces is the schema of a permission that OCM proposes and the API module does not have.
 const allNamespaces = `                              allNamespaces:
                                 description: |-
-                                  allNamespaces names the role of a permission of type AllNamespaces, which is bound by a
-                                  ClusterRoleBinding. An administrator of the hub has to consent to that role in all namespaces.
+                                  allNamespaces names the role of a permission of type AllNamespaces.
+                                  It is bound by a ClusterRoleBinding, with the consent of an administrator.
                                 properties:
                                   clusterRoleName:
                                     description: clusterRoleName is the name of the ClusterRole.
