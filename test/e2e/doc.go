@@ -8,7 +8,9 @@
 //   - twoclusters: the suite of a hub and a managed cluster.
 //   - hosted: the suite of agents on a hosting cluster.
 //   - authors: the suite of the sample add-ons in test/samples.
+//   - neighbours: the suite of add-ons in the shapes that people run, and of Klusterlets with settings of other releases.
 //   - cmd/e2e: the program; it names all suites. cmd/workload: the program in the pods of add-ons that do nothing.
+//     cmd/neighbour: the programs of the add-ons of suite neighbours.
 //   - clean.sh: removes what a killed run left behind ("make clean").
 //   - node-image: the image of a node, built without a container registry ("make node-image"); a module of its own.
 //

@@ -28,12 +28,17 @@ type Klusterlet struct {
 	UID string
 	// Image is the image of the agents.
 	Image string
-	// Replicas is the number of pods of each Deployment. One replica gets no leader election, as in some releases.
+	// Replicas is the number of pods of each Deployment.
 	Replicas int
 	// Hosted is set in the modes Hosted and SingletonHosted.
 	Hosted bool
 	// Singleton is set in the modes Singleton and SingletonHosted, where one agent does registration and works.
 	Singleton bool
+	// Settings are what is set beyond that.
+	Settings Settings
+	// HostingCluster is the name on the hub of the cluster that the agents run on, for a Klusterlet that reports it;
+	// empty reports nothing.
+	HostingCluster string
 }
 
 // The Secrets in the namespace of the agents that the operator or a person creates.

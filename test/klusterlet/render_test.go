@@ -19,9 +19,12 @@ func modes() map[string]Klusterlet {
 	for _, singleton := range []bool{false, true} {
 		for _, hosted := range []bool{false, true} {
 			for _, replicas := range []int{1, 3} {
-				all[fmt.Sprintf("singleton=%t hosted=%t replicas=%d", singleton, hosted, replicas)] = Klusterlet{
-					Name: "klusterlet", Namespace: "agents", ManagedNamespace: "managed", Cluster: "cluster1", UID: "uid",
-					Image: "example.com/agent:v1", Replicas: replicas, Hosted: hosted, Singleton: singleton,
+				for _, settings := range []Settings{Some, None, All, Announced} {
+					name := fmt.Sprintf("singleton=%t hosted=%t replicas=%d settings=%d", singleton, hosted, replicas, settings)
+					all[name] = Klusterlet{
+						Name: "klusterlet", Namespace: "agents", ManagedNamespace: "managed", Cluster: "cluster1", UID: "uid",
+						Image: "example.com/agent:v1", Replicas: replicas, Hosted: hosted, Singleton: singleton, Settings: settings,
+					}
 				}
 			}
 		}
@@ -46,7 +49,7 @@ func TestTheAgentAcceptsWhatTheOperatorRenders(t *testing.T) {
 				duties.Registration = duties.Registration || config.Duties.Registration
 				duties.Works = duties.Works || config.Duties.Works
 				assert.Equal(t, "cluster1", config.ClusterName)
-				assert.Equal(t, k.Replicas > 1, config.LeaderElect)
+				assert.Equal(t, k.Elects(), config.LeaderElect)
 				assert.Equal(t, k.Hosted, config.SpokeKubeconfig != "")
 				for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe} {
 					assert.Equal(t, config.HealthPort, probe.HTTPGet.Port.IntValue())
@@ -70,6 +73,44 @@ func mounted(c corev1.Container, path string) bool {
 		}
 	}
 	return false
+}
+
+// A release that is not out yet brings what is not known: all of it is told, and nothing but that.
+func TestOnlyWhatNoReleaseHasIsUnknown(t *testing.T) {
+	for name, k := range modes() {
+		t.Run(name, func(t *testing.T) {
+			deployments, err := k.Deployments()
+			require.NoError(t, err)
+			for _, d := range deployments {
+				args := d.Spec.Template.Spec.Containers[0].Args
+				_, err := agent.ParseFlags("/spokelet", append(args, "--strict-flags"), io.Discard)
+				if k.Settings != Announced {
+					require.NoError(t, err)
+					continue
+				}
+				require.ErrorContains(t, err, UnknownFlag)
+				require.ErrorContains(t, err, UnknownGate)
+				assert.Len(t, strings.Split(err.Error(), "\n"), 2)
+			}
+		})
+	}
+}
+
+func TestAKlusterletThatReportsItsHostMayWriteOneClaim(t *testing.T) {
+	for name, k := range modes() {
+		t.Run(name, func(t *testing.T) {
+			plain, err := k.Managed()
+			require.NoError(t, err)
+			assert.NotContains(t, string(plain), "hosting-cluster")
+			k.HostingCluster = "host"
+			reporting, err := k.Managed()
+			require.NoError(t, err)
+			assert.Contains(t, string(reporting), "resourceNames: [hosting-cluster.open-cluster-management.io]")
+			deployments, err := k.Deployments()
+			require.NoError(t, err)
+			assert.Contains(t, deployments[0].Spec.Template.Spec.Containers[0].Args, "--hosting-cluster-name=host")
+		})
+	}
 }
 
 func TestRightsAreRenderedForEachSide(t *testing.T) {

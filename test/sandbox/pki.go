@@ -88,6 +88,11 @@ func (c *CA) Secret(namespace, name string, addOns ...string) *corev1.Secret {
 	return secret
 }
 
+// Server issues a certificate for a server on loopback under the given further names.
+func (c *CA) Server(dnsNames ...string) (certPEM, keyPEM []byte, err error) {
+	return c.authority.server(time.Now(), dnsNames...)
+}
+
 // server issues a certificate for a server on loopback under the given further names.
 func (a *authority) server(now time.Time, dnsNames ...string) (certPEM, keyPEM []byte, err error) {
 	return a.issue(&x509.Certificate{

@@ -219,6 +219,9 @@ func (c *Cluster) LoadImage(path string) error {
 	return nil
 }
 
+// Address is the address of the node for pods of all clusters of the run, such as for a Service of type NodePort.
+func (c *Cluster) Address() string { return c.nodeName() }
+
 // nodeName is the name of the node, which is also its address for other clusters of the run.
 func (c *Cluster) nodeName() string { return c.Name + "-control-plane" }
 

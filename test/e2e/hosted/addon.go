@@ -32,6 +32,13 @@ func (p *play) hostedAddOn(ctx context.Context, s *suite.Session) error {
 	if err != nil {
 		return err
 	}
+	sh, err := newShell(ctx, f)
+	if err != nil {
+		return err
+	}
+	if err := sh.do(ctx, consent); err != nil {
+		return err
+	}
 	s.Cleanup("delete the add-on", func(ctx context.Context) error { return suite.Delete(ctx, f.Hub(), objects) })
 	if err := suite.Apply(ctx, f.Hub(), objects); err != nil {
 		return err

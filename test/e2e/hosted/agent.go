@@ -19,13 +19,13 @@ import (
 // works applies a work from the hosting cluster.
 func (p *play) works(ctx context.Context, s *suite.Session) error {
 	const name = "from-hosting"
-	if err := apply(ctx, s, managedName, name); err != nil {
+	if err := s.ApplyWork(ctx, managedName, name); err != nil {
 		return err
 	}
-	if err := suite.Gone(ctx, s.Fleet.Cluster(suite.Hosting), configMap(name)); err != nil {
+	if err := suite.Gone(ctx, s.Fleet.Cluster(suite.Hosting), suite.WorkObject(name)); err != nil {
 		return fmt.Errorf("the hosting cluster has what is meant for the managed cluster: %w", err)
 	}
-	took, err := repair(ctx, s.Fleet, name)
+	took, err := s.Fleet.RepairWork(ctx, name)
 	s.Note("repaired %.1f s after it was deleted", took.Seconds())
 	return err
 }
@@ -74,13 +74,13 @@ func (p *play) replaceKubeconfig(ctx context.Context, s *suite.Session) error {
 	if err != nil {
 		return err
 	}
-	if err := putSecret(ctx, f.Cluster(suite.Hosting), managedName, managedSecret, kubeconfig); err != nil {
+	if err := suite.PutKubeconfig(ctx, f.Cluster(suite.Hosting), managedName, managedSecret, kubeconfig); err != nil {
 		return err
 	}
 	if err := waitLog(ctx, f, "the kubeconfig of the managed cluster changed"); err != nil {
 		return err
 	}
-	if err := apply(ctx, s, managedName, "after-kubeconfig"); err != nil {
+	if err := s.ApplyWork(ctx, managedName, "after-kubeconfig"); err != nil {
 		return err
 	}
 	after, err := agentPod(ctx, f)
@@ -128,7 +128,7 @@ func (p *play) cutManaged(ctx context.Context, s *suite.Session) error {
 	if _, err := agentPod(ctx, f); err != nil {
 		return err
 	}
-	if err := createWork(ctx, s, managedName, "meanwhile"); err != nil {
+	if err := s.CreateWork(ctx, managedName, "meanwhile"); err != nil {
 		return err
 	}
 	mended = true
@@ -138,7 +138,7 @@ func (p *play) cutManaged(ctx context.Context, s *suite.Session) error {
 	if err := f.WaitClusterAvailable(ctx, managedName); err != nil {
 		return err
 	}
-	if err := waitApplied(ctx, f, managedName, "meanwhile"); err != nil {
+	if err := f.WaitApplied(ctx, managedName, "meanwhile"); err != nil {
 		return err
 	}
 	_, err = agentPod(ctx, f)

@@ -4,7 +4,6 @@
 //   - suite.go: the clusters and the scenarios.
 //   - install.go: installs and uninstalls.
 //   - page.go: runs the commands of docs/operations/hosted.md.
-//   - works.go: works of any cluster.
 //   - agent.go: the agent on the hosting cluster: works, its kubeconfig, an outage of the managed cluster.
 //   - addon.go: a hosted add-on.
 //   - dropin.go: the Deployments of a Klusterlet with our image.

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
@@ -43,7 +42,7 @@ func (p *play) install(ctx context.Context, s *suite.Session) error {
 	if err != nil {
 		return err
 	}
-	if err := putSecret(ctx, hosting, names.NamespaceAgent, names.SecretBootstrap, bootstrap); err != nil {
+	if err := suite.PutKubeconfig(ctx, hosting, names.NamespaceAgent, names.SecretBootstrap, bootstrap); err != nil {
 		return err
 	}
 	sh, err := newShell(ctx, f)
@@ -51,17 +50,6 @@ func (p *play) install(ctx context.Context, s *suite.Session) error {
 		return err
 	}
 	return sh.do(ctx, onManaged, forAgent, onHosting)
-}
-
-// putSecret creates or replaces a Secret with a kubeconfig.
-func putSecret(ctx context.Context, c *cluster.Cluster, namespace, name string, kubeconfig []byte) error {
-	secret := &unstructured.Unstructured{}
-	secret.SetAPIVersion("v1")
-	secret.SetKind("Secret")
-	secret.SetNamespace(namespace)
-	secret.SetName(name)
-	secret.Object["stringData"] = map[string]any{"kubeconfig": string(kubeconfig)}
-	return suite.Apply(ctx, c, []*unstructured.Unstructured{secret})
 }
 
 // join accepts both clusters.
@@ -101,7 +89,7 @@ func (p *play) checkRights(ctx context.Context, f *suite.Fleet) error {
 // leave removes the managed cluster and its agent, in the order of docs/operations/hosted.md.
 func (p *play) leave(ctx context.Context, s *suite.Session) error {
 	f := s.Fleet
-	if err := deleteCluster(ctx, f, managedName); err != nil {
+	if err := f.DeleteCluster(ctx, managedName); err != nil {
 		return err
 	}
 	sh, err := newShell(ctx, f)
@@ -114,28 +102,11 @@ func (p *play) leave(ctx context.Context, s *suite.Session) error {
 	return p.awaitAsBefore(ctx, s, suite.Managed)
 }
 
-// deleteCluster deletes a ManagedCluster and waits until it is gone, with its add-ons and works. Then it deletes the
-// namespace of the cluster, which the hub manager leaves to its administrator.
-func deleteCluster(ctx context.Context, f *suite.Fleet, name string) error {
-	managedCluster, namespace := &unstructured.Unstructured{}, &unstructured.Unstructured{}
-	managedCluster.SetAPIVersion("cluster.open-cluster-management.io/v1")
-	managedCluster.SetKind("ManagedCluster")
-	namespace.SetAPIVersion("v1")
-	namespace.SetKind("Namespace")
-	for _, object := range []*unstructured.Unstructured{managedCluster, namespace} {
-		object.SetName(name)
-		if err := suite.Delete(ctx, f.Hub(), []*unstructured.Unstructured{object}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // uninstall removes what is left.
 func (p *play) uninstall(ctx context.Context, s *suite.Session) error {
 	f := s.Fleet
 	for _, name := range []string{hostingName, managedName} {
-		if err := deleteCluster(ctx, f, name); err != nil {
+		if err := f.DeleteCluster(ctx, name); err != nil {
 			return err
 		}
 	}

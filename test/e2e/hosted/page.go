@@ -10,9 +10,12 @@ import (
 
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/test/e2e/suite"
@@ -26,6 +29,7 @@ const (
 	onManaged = "1. On the managed cluster"
 	forAgent  = "2. The kubeconfig of the managed cluster"
 	onHosting = "3. On the hosting cluster"
+	consent   = "Hosted add-ons"
 	remove    = "Remove"
 )
 
@@ -122,12 +126,13 @@ func parse(line string) (command, error) {
 	}
 	flags.StringP("output", "o", "", "")
 	flags.Bool("embed-certs", false, "")
+	flags.Bool("overwrite", false, "")
 	err := flags.Parse(words[1:])
 	c.words = flags.Args()
 	return c, err
 }
 
-// run runs a command.
+// run runs a command. One that names no kubeconfig is for the hub.
 func (s *shell) run(ctx context.Context, c command) error {
 	on := s.fleet.Managed()
 	if c.config == "hosting.kubeconfig" {
@@ -157,9 +162,14 @@ func (s *shell) run(ctx context.Context, c command) error {
 		if key != "kubeconfig" || s.files[file] == nil {
 			return fmt.Errorf("there is no file %s for key %s", file, key)
 		}
-		return putSecret(ctx, on, c.namespace, c.words[3], s.files[file])
+		return suite.PutKubeconfig(ctx, on, c.namespace, c.words[3], s.files[file])
 	case c.words[0] == "config":
 		return s.config(c)
+	case strings.HasPrefix(verb, "annotate managedcluster ") && len(c.words) == 4 && c.config == "":
+		key, value, _ := strings.Cut(c.words[3], "=")
+		mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: c.words[2]}}
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, key, value)
+		return s.fleet.Hub().Client.Patch(ctx, mc, client.RawPatch(types.MergePatchType, patch))
 	}
 	return errors.New("a command that the suite does not know")
 }

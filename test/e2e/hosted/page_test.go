@@ -13,13 +13,13 @@ import (
 func TestTheSuiteRunsEveryCommandOfThePage(t *testing.T) {
 	page, err := readPage(filepath.Join("..", pagePath))
 	require.NoError(t, err)
-	assert.ElementsMatch(t, []string{onManaged, forAgent, onHosting, remove}, slices.Collect(maps.Keys(page)))
+	assert.ElementsMatch(t, []string{onManaged, forAgent, onHosting, consent, remove}, slices.Collect(maps.Keys(page)))
 	for heading, lines := range page {
 		for _, line := range lines {
 			c, err := parse(line)
 			require.NoError(t, err, "%s: %s", heading, line)
 			assert.NotEmpty(t, c.words)
-			assert.Contains(t, []string{"managed.kubeconfig", "hosting.kubeconfig", "agent.kubeconfig"}, c.config)
+			assert.Contains(t, []string{"managed.kubeconfig", "hosting.kubeconfig", "agent.kubeconfig", ""}, c.config)
 		}
 	}
 }

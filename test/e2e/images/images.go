@@ -36,15 +36,12 @@ func Product(ctx context.Context, root, dir, tag string) ([]string, error) {
 	return files, nil
 }
 
-// workload is the name of the image of cmd/workload.
-const workload = "spokelet/workload:e2e"
-
-// Workload compiles cmd/workload and writes its image into a file in dir. It returns the path of the file and the name
-// of the image.
-func Workload(ctx context.Context, root, dir string) (file, image string, err error) {
-	folder := filepath.Join(root, "test", "e2e")
-	file, err = compile(ctx, folder, "./cmd/workload", filepath.Join(dir, "workload"), workload)
-	return file, workload, err
+// Program compiles the program in folder cmd/NAME of the end-to-end suites and writes its image into a file in dir. It
+// returns the path of the file and the name of the image.
+func Program(ctx context.Context, root, dir, program string) (file, image string, err error) {
+	folder, image := filepath.Join(root, "test", "e2e"), "spokelet/"+program+":e2e"
+	file, err = compile(ctx, folder, "./cmd/"+program, filepath.Join(dir, program), image)
+	return file, image, err
 }
 
 // Samples compiles the programs of the sample add-ons and writes their images into files in dir. It returns the paths

@@ -6,5 +6,7 @@
 //   - fleet.go: the clusters of a suite by their roles.
 //   - install.go: installs and uninstalls what manifests/ ships, as a user does with kubectl apply -k.
 //   - join.go: brings a cluster into the fleet.
+//   - klusterlet.go: the agents of an OCM Klusterlet, with our image.
+//   - works.go: works with one ConfigMap.
 //   - observe.go: what is waited for in more than one suite.
 package suite

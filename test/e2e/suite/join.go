@@ -69,24 +69,84 @@ func (f *Fleet) AgentObjects(name, tag string) ([]*unstructured.Unstructured, er
 // InstallAgent installs or upgrades the agent of a cluster with that name on the managed cluster, with a kubeconfig to
 // join the hub. It does not wait, because an agent is ready only when its cluster has been accepted.
 func (f *Fleet) InstallAgent(ctx context.Context, name, tag string) error {
+	return f.InstallAgentOn(ctx, f.Managed(), name, tag)
+}
+
+// InstallAgentOn does that on any cluster of the fleet, with further flags.
+func (f *Fleet) InstallAgentOn(ctx context.Context, c *cluster.Cluster, name, tag string, flags ...string) error {
 	objects, err := f.AgentObjects(name, tag)
 	if err != nil {
 		return err
 	}
-	if err := Apply(ctx, f.Managed(), objects); err != nil {
+	if err := AddFlags(objects, flags...); err != nil {
+		return err
+	}
+	if err := Apply(ctx, c, objects); err != nil {
 		return err
 	}
 	kubeconfig, err := f.BootstrapKubeconfig(ctx)
 	if err != nil {
 		return err
 	}
-	secret := &unstructured.Unstructured{}
-	secret.SetAPIVersion("v1")
-	secret.SetKind("Secret")
-	secret.SetNamespace(names.NamespaceAgent)
-	secret.SetName(names.SecretBootstrap)
+	return PutKubeconfig(ctx, c, names.NamespaceAgent, names.SecretBootstrap, kubeconfig)
+}
+
+// AddFlags adds flags to the first container of each Deployment.
+func AddFlags(objects []*unstructured.Unstructured, flags ...string) error {
+	for _, o := range objects {
+		if o.GetKind() != "Deployment" || len(flags) == 0 {
+			continue
+		}
+		containers, _, err := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+		if err != nil || len(containers) == 0 {
+			return fmt.Errorf("reading the containers of %s: %w", Describe(o), err)
+		}
+		container, ok := containers[0].(map[string]any)
+		if !ok {
+			return fmt.Errorf("%s has a container that is no object", Describe(o))
+		}
+		args, _, err := unstructured.NestedStringSlice(container, "args")
+		if err != nil {
+			return fmt.Errorf("reading the arguments of %s: %w", Describe(o), err)
+		}
+		if err := unstructured.SetNestedStringSlice(container, slices.Concat(args, flags), "args"); err != nil {
+			return fmt.Errorf("setting the arguments of %s: %w", Describe(o), err)
+		}
+		if err := unstructured.SetNestedSlice(o.Object, containers, "spec", "template", "spec", "containers"); err != nil {
+			return fmt.Errorf("setting the containers of %s: %w", Describe(o), err)
+		}
+	}
+	return nil
+}
+
+// PutKubeconfig creates or replaces a Secret with a kubeconfig.
+func PutKubeconfig(ctx context.Context, c *cluster.Cluster, namespace, name string, kubeconfig []byte) error {
+	secret := object("v1", "Secret", namespace, name)
 	secret.Object["stringData"] = map[string]any{"kubeconfig": string(kubeconfig)}
-	return Apply(ctx, f.Managed(), []*unstructured.Unstructured{secret})
+	return Apply(ctx, c, []*unstructured.Unstructured{secret})
+}
+
+// DeleteCluster deletes a ManagedCluster and waits until it is gone, with its add-ons and works. Then it deletes the
+// namespace of the cluster, which the hub manager leaves to its administrator.
+func (f *Fleet) DeleteCluster(ctx context.Context, name string) error {
+	for _, left := range []*unstructured.Unstructured{
+		object(clusterv1.GroupVersion.String(), "ManagedCluster", "", name), object("v1", "Namespace", "", name),
+	} {
+		if err := Delete(ctx, f.Hub(), []*unstructured.Unstructured{left}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// object returns an object without content.
+func object(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion(apiVersion)
+	o.SetKind(kind)
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	return o
 }
 
 // BootstrapKubeconfig returns a kubeconfig of the hub with which a cluster joins, at the address that pods of other
@@ -172,6 +232,16 @@ func (f *Fleet) Join(ctx context.Context, name string, labels map[string]string)
 		return err
 	}
 	return f.WaitClusterAvailable(ctx, name)
+}
+
+// Requests counts the certificate requests of a cluster and its add-ons that the hub knows.
+func (f *Fleet) Requests(ctx context.Context, name string) (int, error) {
+	list, err := f.Hub().Kube.CertificatesV1().CertificateSigningRequests().List(ctx,
+		metav1.ListOptions{LabelSelector: names.LabelClusterName + "=" + name})
+	if err != nil {
+		return 0, fmt.Errorf("listing the certificate requests of cluster %s: %w", name, err)
+	}
+	return len(list.Items), nil
 }
 
 // approve waits for the request of an agent for its first certificate, and approves it.

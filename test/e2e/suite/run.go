@@ -43,6 +43,8 @@ type Images struct {
 	Tag, NextTag string
 	// Workload is the image of a program for pods of add-ons, with its tag.
 	Workload string
+	// Neighbour is the image of the programs of the add-ons of suite neighbours, with its tag.
+	Neighbour string
 	// Samples are the images of the sample add-ons, as Files, for the suites that use them.
 	Samples []string
 	// Programs are the programs of the sample add-ons that run on the hub, by the names of the add-ons.

@@ -29,7 +29,7 @@ const leaseSeconds = 10
 
 // deletePods deletes the pods of all three programs.
 func (p *play) deletePods(ctx context.Context, s *suite.Session) error {
-	requests, err := countRequests(ctx, s.Fleet)
+	requests, err := s.Fleet.Requests(ctx, clusterName)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (p *play) deletePods(ctx context.Context, s *suite.Session) error {
 	if err := checkCopy(ctx, s, "after the pods were deleted"); err != nil {
 		return err
 	}
-	now, err := countRequests(ctx, s.Fleet)
+	now, err := s.Fleet.Requests(ctx, clusterName)
 	if err == nil && now != requests {
 		err = fmt.Errorf("%d certificates were requested although none was lost", now-requests)
 	}
@@ -89,7 +89,7 @@ func (p *play) restartNode(ctx context.Context, s *suite.Session) error {
 	if err != nil {
 		return err
 	}
-	requests, err := countRequests(ctx, s.Fleet)
+	requests, err := s.Fleet.Requests(ctx, clusterName)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (p *play) restartNode(ctx context.Context, s *suite.Session) error {
 	if err := s.Fleet.WaitAddOn(ctx, clusterName, helloName); err != nil {
 		return err
 	}
-	now, err := countRequests(ctx, s.Fleet)
+	now, err := s.Fleet.Requests(ctx, clusterName)
 	if err == nil && now != requests {
 		err = fmt.Errorf("%d certificates were requested although none was lost", now-requests)
 	}

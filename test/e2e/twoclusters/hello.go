@@ -137,16 +137,6 @@ func observePod(ctx context.Context, c *cluster.Cluster, namespace, app string) 
 	return podState{uid: pod.UID, restarts: suite.Restarts(pod)}, nil
 }
 
-// countRequests counts the certificate requests for the cluster that the hub knows.
-func countRequests(ctx context.Context, f *suite.Fleet) (int, error) {
-	list, err := f.Hub().Kube.CertificatesV1().CertificateSigningRequests().List(ctx,
-		metav1.ListOptions{LabelSelector: names.LabelClusterName + "=" + clusterName})
-	if err != nil {
-		return 0, fmt.Errorf("listing certificate requests: %w", err)
-	}
-	return len(list.Items), nil
-}
-
 // rotate waits until the short certificates of agent and add-on are replaced, each before its end, by longer ones.
 func (p *play) rotate(ctx context.Context, s *suite.Session) error {
 	secrets := map[string]client.ObjectKey{

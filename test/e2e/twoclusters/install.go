@@ -82,7 +82,7 @@ func (p *play) upgrade(ctx context.Context, s *suite.Session) error {
 	if err != nil {
 		return err
 	}
-	requests, err := countRequests(ctx, s.Fleet)
+	requests, err := s.Fleet.Requests(ctx, clusterName)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (p *play) upgrade(ctx context.Context, s *suite.Session) error {
 	if before != after {
 		return fmt.Errorf("the add-on was touched: its pod was %+v and is %+v", before, after)
 	}
-	now, err := countRequests(ctx, s.Fleet)
+	now, err := s.Fleet.Requests(ctx, clusterName)
 	if err == nil && now != requests {
 		err = fmt.Errorf("%d certificates were requested by the upgrade", now-requests)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/spokelet/spokelet/test/e2e/cluster"
 	"github.com/spokelet/spokelet/test/e2e/hosted"
 	"github.com/spokelet/spokelet/test/e2e/images"
+	"github.com/spokelet/spokelet/test/e2e/neighbours"
 	"github.com/spokelet/spokelet/test/e2e/suite"
 	"github.com/spokelet/spokelet/test/e2e/twoclusters"
 )
@@ -34,7 +35,7 @@ var errHelp = flag.ErrHelp
 
 // suites returns all suites, in the order in which they are played.
 func suites() []*suite.Suite {
-	return []*suite.Suite{twoclusters.New(), hosted.New(), authors.New()}
+	return []*suite.Suite{twoclusters.New(), hosted.New(), authors.New(), neighbours.New()}
 }
 
 // options are the command line.
@@ -135,11 +136,14 @@ func build(ctx context.Context, root, dir string) (suite.Images, error) {
 		}
 		made.Files = append(made.Files, files...)
 	}
-	workload, named, err := images.Workload(ctx, root, dir)
-	if err != nil {
-		return made, err
+	for program, named := range map[string]*string{"workload": &made.Workload, "neighbour": &made.Neighbour} {
+		file, image, err := images.Program(ctx, root, dir, program)
+		if err != nil {
+			return made, err
+		}
+		made.Files, *named = append(made.Files, file), image
 	}
-	made.Files, made.Workload = append(made.Files, workload), named
+	var err error
 	made.Samples, made.Programs, err = images.Samples(ctx, root, dir)
 	return made, err
 }

@@ -1,4 +1,4 @@
-package hosted
+package suite
 
 import (
 	"context"
@@ -15,23 +15,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/test/e2e/cluster"
-	"github.com/spokelet/spokelet/test/e2e/suite"
 )
 
 // worksNamespace is where the objects of works go.
 const worksNamespace = "default"
 
-// configMap is the object of a work, which has its name.
-func configMap(name string) *corev1.ConfigMap {
+// WorkObject returns the object of a work that CreateWork creates, which has its name.
+func WorkObject(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: worksNamespace, Name: name},
 	}
 }
 
-// createWork creates a work of a cluster with one ConfigMap. It goes with the scenario.
-func createWork(ctx context.Context, s *suite.Session, clusterName, name string) error {
-	raw, err := json.Marshal(configMap(name))
+// CreateWork creates a work of a cluster with one ConfigMap. It goes with the scenario.
+func (s *Session) CreateWork(ctx context.Context, clusterName, name string) error {
+	raw, err := json.Marshal(WorkObject(name))
 	if err != nil {
 		return fmt.Errorf("encoding a manifest: %w", err)
 	}
@@ -42,7 +41,7 @@ func createWork(ctx context.Context, s *suite.Session, clusterName, name string)
 			return err
 		}
 		return cluster.Until(ctx, "the work to be gone", func(ctx context.Context) error {
-			return suite.Gone(ctx, s.Fleet.Hub(), &workv1.ManifestWork{ObjectMeta: work.ObjectMeta})
+			return Gone(ctx, s.Fleet.Hub(), &workv1.ManifestWork{ObjectMeta: work.ObjectMeta})
 		})
 	})
 	if err := s.Fleet.Hub().Client.Create(ctx, work); err != nil {
@@ -51,38 +50,38 @@ func createWork(ctx context.Context, s *suite.Session, clusterName, name string)
 	return nil
 }
 
-// waitApplied waits until the hub reports that a work is available, and its ConfigMap is on the managed cluster.
-func waitApplied(ctx context.Context, f *suite.Fleet, clusterName, name string) error {
+// WaitApplied waits until the hub reports that a work is available, and its ConfigMap is on the managed cluster.
+func (f *Fleet) WaitApplied(ctx context.Context, clusterName, name string) error {
 	return cluster.Until(ctx, "work "+name+" to be applied", func(ctx context.Context) error {
 		var work workv1.ManifestWork
 		if err := f.Hub().Client.Get(ctx, client.ObjectKey{Namespace: clusterName, Name: name}, &work); err != nil {
 			return err
 		}
-		if err := suite.IsTrue(work.Status.Conditions, workv1.WorkAvailable); err != nil {
+		if err := IsTrue(work.Status.Conditions, workv1.WorkAvailable); err != nil {
 			return err
 		}
-		return f.Managed().Client.Get(ctx, client.ObjectKeyFromObject(configMap(name)), &corev1.ConfigMap{})
+		return f.Managed().Client.Get(ctx, client.ObjectKeyFromObject(WorkObject(name)), &corev1.ConfigMap{})
 	})
 }
 
-// apply does both.
-func apply(ctx context.Context, s *suite.Session, clusterName, name string) error {
-	if err := createWork(ctx, s, clusterName, name); err != nil {
+// ApplyWork does both.
+func (s *Session) ApplyWork(ctx context.Context, clusterName, name string) error {
+	if err := s.CreateWork(ctx, clusterName, name); err != nil {
 		return err
 	}
-	return waitApplied(ctx, s.Fleet, clusterName, name)
+	return s.Fleet.WaitApplied(ctx, clusterName, name)
 }
 
-// repair deletes the ConfigMap of a work on the managed cluster and returns how long the agent takes to create it
+// RepairWork deletes the ConfigMap of a work on the managed cluster and returns how long the agent takes to create it
 // again.
-func repair(ctx context.Context, f *suite.Fleet, name string) (time.Duration, error) {
-	key := client.ObjectKeyFromObject(configMap(name))
+func (f *Fleet) RepairWork(ctx context.Context, name string) (time.Duration, error) {
+	key := client.ObjectKeyFromObject(WorkObject(name))
 	before, err := uidOf(ctx, f.Managed(), key)
 	if err != nil {
 		return 0, err
 	}
 	started := time.Now()
-	if err := f.Managed().Client.Delete(ctx, configMap(name)); err != nil {
+	if err := f.Managed().Client.Delete(ctx, WorkObject(name)); err != nil {
 		return 0, fmt.Errorf("deleting the ConfigMap of work %s: %w", name, err)
 	}
 	err = cluster.Until(ctx, "the agent to create the ConfigMap again", func(ctx context.Context) error {
