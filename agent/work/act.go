@@ -56,7 +56,7 @@ func (r *Reconciler) apply(ctx context.Context, f *facts) reconcile.Outcome {
 	r.report(f, results, &left)
 	list := inventory.List(f.manifests, found(results), f.applied.Status.AppliedResources, left.Pending)
 	outcome = outcome.And(reconcile.FromError(r.publishList(ctx, f, list)))
-	outcome = outcome.And(reconcile.FromError(r.narrowIntent(ctx, f, left.Pending)))
+	outcome = outcome.And(reconcile.FromError(r.narrowIntent(ctx, f, f.manifests, left.Pending)))
 	if len(unwanted) > len(left.Pending) {
 		r.claim(f) // objects that are gone need no watch any more
 	}

@@ -64,7 +64,12 @@ func (r *Reconciler) deleteObjects(ctx context.Context, f *facts) (reconcile.Out
 	if f.applied.DeletionTimestamp.IsZero() {
 		return outcome, left // the cache has it from before its deletion, so the list waits for the next pass
 	}
-	return outcome.And(reconcile.FromError(r.publishList(ctx, f, inventory.Listed(f.applied, left.Pending)))), left
+	outcome = outcome.And(reconcile.FromError(r.publishList(ctx, f, inventory.Listed(f.applied, left.Pending))))
+	if left.Unrecorded {
+		// Else the intent stays as it is until the end: what it names and is gone costs no request.
+		outcome = outcome.And(reconcile.FromError(r.narrowIntent(ctx, f, nil, left.Pending)))
+	}
+	return outcome, left
 }
 
 // restart deletes an AppliedManifestWork that a user deleted although its work lives. The next pass creates

@@ -84,9 +84,11 @@ func (r *Reconciler) recordGeneration(ctx context.Context, f *facts) error {
 	return err
 }
 
-// narrowIntent removes from the intent the objects that are neither wanted any more nor pending.
-func (r *Reconciler) narrowIntent(ctx context.Context, f *facts, pending []workv1.AppliedManifestResourceMeta) error {
-	applied, err := r.inventory.Narrow(ctx, f.applied, f.manifests, pending)
+// narrowIntent removes from the intent the objects that no manifest means and that are not pending.
+func (r *Reconciler) narrowIntent(
+	ctx context.Context, f *facts, manifests []manifest.Manifest, pending []workv1.AppliedManifestResourceMeta,
+) error {
+	applied, err := r.inventory.Narrow(ctx, f.applied, manifests, pending)
 	r.wroteApplied(f, applied)
 	return err
 }

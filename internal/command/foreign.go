@@ -145,7 +145,8 @@ func (f *Foreign) Event(controller, namespace string, now time.Time) *eventsv1.E
 		return nil
 	}
 	return &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: pod + "."},
+		// As other Events are called. The API server takes no generateName that ends with a dot.
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s.%x", pod, now.UnixNano())},
 		EventTime:  metav1.NewMicroTime(now), ReportingController: controller, ReportingInstance: pod,
 		Type: corev1.EventTypeWarning, Reason: ReasonUnknownSettings, Action: "Start",
 		Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: pod},

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/validation"
 )
 
 func TestForeignFlagsAreAcceptedAndTold(t *testing.T) {
@@ -140,6 +141,8 @@ func TestUnknownSettingsAreCountedAndTold(t *testing.T) {
 	assert.Len(t, families[0].GetMetric(), 2, "known and unknown ones")
 	event := foreign.Event("spokelet-agent", "ns", time.Unix(7, 0))
 	assert.Equal(t, "agent-0", event.Regarding.Name)
+	assert.Empty(t, validation.NameIsDNSSubdomain(event.Name, false), "the API server takes no other names")
+	assert.Empty(t, event.GenerateName)
 	assert.Equal(t, "Warning UnknownSettings: settings have no effect, because this version does not know them: "+
 		`--feature-gates=New: unknown feature gate "New"`, event.Type+" "+event.Reason+": "+event.Note)
 	assert.Equal(t, []string{"--old has no effect: it has no effect", `--feature-gates=New has no effect: unknown feature gate "New"`},

@@ -114,6 +114,9 @@ func ResourceRank(group, resource string) int {
 	return place(resource)
 }
 
+// IsOther reports whether a resource has no place in the order, as no custom one has.
+func IsOther(group, resource string) bool { return ResourceRank(group, resource) == rankOther }
+
 // place is the table of both.
 func place(resource string) int {
 	switch resource {

@@ -9,4 +9,7 @@
 // refuses, blocks the ranks after it for a timeout, counted from its deletion timestamp: long enough for a controller
 // to do its work, and not for ever where nobody removes the finalizer. Nothing is lost by that: an object that is not
 // gone stays listed.
+//
+// Roles and bindings begin only when the custom resources that went are out of the record, because a work may bring the
+// right of the agent to them: what is recorded is read, and what may not be read is never dropped.
 package prune

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/agent/work/inventory"
@@ -30,4 +31,9 @@ func rankEnd(order []workv1.AppliedManifestResourceMeta) int {
 		}
 	}
 	return len(order)
+}
+
+// isPermission reports whether an entry is a role or a binding.
+func isPermission(entry workv1.AppliedManifestResourceMeta) bool {
+	return manifest.ResourceRank(entry.Group, entry.Resource) == manifest.ResourceRank(rbacv1.GroupName, "roles")
 }

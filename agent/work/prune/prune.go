@@ -88,19 +88,28 @@ type pass struct {
 }
 
 // Prune deletes the objects of the entries, as far as they belong to the AppliedManifestWork, and returns what is not
-// gone yet. The objects of one rank are deleted at once.
+// gone yet. The objects of one rank are deleted at once. Before roles and bindings it stops where custom resources went that
+// are still recorded: the work may have brought the right to read them, and without it they are never found gone again.
 func (p *Pruner) Prune(ctx context.Context, r Request, entries []workv1.AppliedManifestResourceMeta) Remaining {
 	var left Remaining
 	one := &pass{Pruner: p, Request: r, versions: map[schema.GroupVersionResource]func() (string, error){}}
-	queue := deletionOrder(entries)
+	queue, unrecorded := deletionOrder(entries), false
 	for len(queue) > 0 {
 		if until := left.blocksUntil(p.Timeout); r.Now.Before(until) {
 			left.Next = queue
 			left.Wake = reconcile.Earliest(left.Wake, until)
 			break
 		}
-		end := rankEnd(queue)
+		if unrecorded && isPermission(queue[0]) {
+			left.Next, left.Unrecorded = queue, true
+			left.Wake = reconcile.Earliest(left.Wake, r.Now.Add(firstCheck)) // The record comes with an event, before that.
+			break
+		}
+		end, blocked := rankEnd(queue), len(left.Blocked)
 		one.pruneRank(ctx, queue[:end], &left)
+		if manifest.IsOther(queue[0].Group, queue[0].Resource) {
+			unrecorded = len(left.Blocked)-blocked < end
+		}
 		queue = queue[end:]
 	}
 	for i := range left.Blocked {

@@ -375,6 +375,30 @@ func TestARankThatDoesNotGoHoldsUpTheNext(t *testing.T) {
 	assert.Contains(t, s.requests(), "DELETE "+path)
 }
 
+// TestPermissionsGoWhenWhatWentBeforeIsRecorded shows why: the role gave the right to read the widget.
+//
+// Shows: work/permissions-last
+func TestPermissionsGoWhenWhatWentBeforeIsRecorded(t *testing.T) {
+	const pathRole = "/apis/rbac.authorization.k8s.io/v1/clusterroles/r"
+	role := workv1.AppliedManifestResourceMeta{Version: "v1", UID: "role", ResourceIdentifier: workv1.ResourceIdentifier{
+		Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: "r",
+	}}
+	s, client := newStub(t, map[string]*unstructured.Unstructured{pathRole: ours(t, "role")})
+	intended := widgetEntry()
+	intended.Version, intended.UID = "v1", ""
+	entries := []workv1.AppliedManifestResourceMeta{role, intended}
+	d, h := prunerOf(t, client, nil, entries...)
+	left := d.Prune(t.Context(), request(h, epoch, nothingOrphaned()), entries)
+	assert.True(t, left.Unrecorded)
+	assert.Equal(t, []string{"r=role"}, namesOf(left.Pending))
+	assert.Equal(t, epoch.Add(firstCheck), left.Wake)
+	assert.Equal(t, []string{"GET " + pathWidget}, s.requests())
+
+	left = d.Prune(t.Context(), request(h, epoch, nothingOrphaned()), left.Pending)
+	assert.False(t, left.Unrecorded)
+	assert.Contains(t, s.requests(), "DELETE "+pathRole)
+}
+
 // TestTheClockOfTheAPIServerDoesNotCount deletes an object that does not go on a cluster whose clock is off.
 //
 // Shows: work/deletion-clock

@@ -27,6 +27,8 @@ type Remaining struct {
 	Blocked []Blocked
 	// Next are the objects whose turn has not come.
 	Next []workv1.AppliedManifestResourceMeta
+	// Unrecorded reports that Next waits for the record of what went.
+	Unrecorded bool
 	// Wake is when to check again without an event; zero means never.
 	Wake time.Time
 	// Err joins the errors; their entries are pending.

@@ -7,5 +7,6 @@
 //   - faults.go: what goes wrong: the network between two clusters is cut, a node is restarted; and what an
 //     administrator of the control plane changes.
 //   - memory.go: the memory of containers, by the kubelet's own figures.
+//   - forward.go: asks a pod for a page on its loopback interface.
 //   - snapshot.go: all objects of a cluster, to compare them with those of another moment.
 package cluster

@@ -53,20 +53,24 @@ func (p *play) crewRuns(ctx context.Context, s *suite.Session) error {
 	if err := crewSaid(ctx, s.Fleet, "at", "work"); err != nil {
 		return err
 	}
-	if err := s.Fleet.WaitAddOn(ctx, clusterName, crewName); err != nil {
+	err = cluster.Until(ctx, "the add-on to be available", func(ctx context.Context) error {
+		return crewIsWhole(ctx, s.Fleet, false)
+	})
+	if err != nil {
 		return err
 	}
 	s.Note("available %.1f s after it was created", time.Since(started).Seconds())
-	if err := crewIsWhole(ctx, s.Fleet, false); err != nil {
-		return err
-	}
 	loud := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, crewQuiet))
 	if err := hub.Client.Patch(ctx, crewAddOn(), loud); err != nil {
 		return fmt.Errorf("letting the manager write ManifestApplied: %w", err)
 	}
-	return cluster.Until(ctx, "the conditions of the manager", func(ctx context.Context) error {
+	err = cluster.Until(ctx, "the conditions of the manager", func(ctx context.Context) error {
 		return crewIsWhole(ctx, s.Fleet, true)
 	})
+	if err != nil {
+		return err
+	}
+	return s.Fleet.WaitAddOn(ctx, clusterName, crewName)
 }
 
 func crewAddOn() *addonv1beta1.ManagedClusterAddOn {
@@ -87,7 +91,8 @@ func crewSaid(ctx context.Context, f *suite.Fleet, key, word string) error {
 	})
 }
 
-// crewIsWhole checks that what the manager wrote stays: its finalizers, its registration, its work, and its conditions.
+// crewIsWhole checks that what the manager wrote stays: its finalizers, its registration, its work, and its conditions. An
+// add-on whose manager does not write ManifestApplied waits for that, in Progressing, as with OCM.
 func crewIsWhole(ctx context.Context, f *suite.Fleet, loud bool) error {
 	addOn, err := f.AddOn(ctx, clusterName, crewName)
 	if err != nil {
@@ -98,8 +103,15 @@ func crewIsWhole(ctx context.Context, f *suite.Fleet, loud bool) error {
 			return fmt.Errorf("the add-on has finalizers %v", addOn.Finalizers)
 		}
 	}
+	if err := suite.IsTrue(addOn.Status.Conditions, "Available"); err != nil {
+		return err
+	}
 	if c := meta.FindStatusCondition(addOn.Status.Conditions, "ManifestApplied"); (c != nil) != loud {
 		return fmt.Errorf("condition ManifestApplied is the manager's, and it is %v", c)
+	}
+	progressing := meta.FindStatusCondition(addOn.Status.Conditions, "Progressing")
+	if !loud && (progressing == nil || progressing.Reason != "WaitingForManifestApplied") {
+		return fmt.Errorf("condition Progressing is %v", progressing)
 	}
 	registrations := addOn.Status.Registrations
 	if len(registrations) != 1 || registrations[0].KubeClient == nil ||

@@ -28,17 +28,17 @@ func mode(f *suite.Fleet, name string, hosted, singleton bool) suite.DropIn {
 }
 
 func (p *play) klusterletDefault(ctx context.Context, s *suite.Session) error {
-	_, err := releases(ctx, s, mode(s.Fleet, "default", false, false))
+	_, err := releases(ctx, s, mode(s.Fleet, "parts", false, false))
 	return err
 }
 
 func (p *play) klusterletSingleton(ctx context.Context, s *suite.Session) error {
-	_, err := releases(ctx, s, mode(s.Fleet, "singleton", false, true))
+	_, err := releases(ctx, s, mode(s.Fleet, "single", false, true))
 	return err
 }
 
 func (p *play) klusterletSingletonHosted(ctx context.Context, s *suite.Session) error {
-	_, err := releases(ctx, s, mode(s.Fleet, "singleton-hosted", true, true))
+	_, err := releases(ctx, s, mode(s.Fleet, "single-hosted", true, true))
 	return err
 }
 
@@ -130,11 +130,11 @@ func podTells(ctx context.Context, d suite.DropIn, deployment *appsv1.Deployment
 	if err != nil {
 		return err
 	}
-	ready, err := fromPod(ctx, d, fmt.Sprintf("https:%s:8443", pod.Name), "readyz")
+	ready, err := d.On.Ask(ctx, d.Namespace, pod.Name, "https", 8443, "/readyz?verbose")
 	if err != nil {
 		return err
 	}
-	numbers, err := fromPod(ctx, d, fmt.Sprintf("http:%s:%d", pod.Name, metricsPort), "metrics")
+	numbers, err := d.On.Ask(ctx, d.Namespace, pod.Name, "http", metricsPort, "/metrics")
 	if err != nil {
 		return err
 	}
@@ -162,14 +162,4 @@ func podTells(ctx context.Context, d suite.DropIn, deployment *appsv1.Deployment
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// fromPod asks a pod by way of its API server.
-func fromPod(ctx context.Context, d suite.DropIn, pod, path string) (string, error) {
-	text, err := d.On.Kube.CoreV1().RESTClient().Get().Namespace(d.Namespace).Resource("pods").Name(pod).
-		SubResource("proxy").Suffix(path).Param("verbose", "").DoRaw(ctx)
-	if err != nil {
-		return "", fmt.Errorf("asking pod %s for /%s: %w", pod, path, err)
-	}
-	return string(text), nil
 }

@@ -230,6 +230,30 @@ func TestRightsComeByTheAggregateLabel(t *testing.T) {
 	e.gone("w")
 }
 
+// TestAWorkThatBringsTheRightToItsObjectsGoesWhole has the shape of an add-on with definitions, objects of their kinds,
+// and the role that lets the agent apply these.
+//
+// Shows: work/permissions-last, work/aggregated-roles
+func TestAWorkThatBringsTheRightToItsObjectsGoesWhole(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.start()
+	role := fmt.Sprintf(`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: %[1]s,
+  labels: {open-cluster-management.io/aggregate-to-work: "true"}},
+  rules: [{apiGroups: [%[1]s.example], resources: [widgets], verbs: ["*"]}]}`, e.cluster)
+	widget := fmt.Sprintf("{apiVersion: %[1]s.example/v1, kind: Widget, metadata: {name: x, namespace: %[1]s}}", e.cluster)
+	w := e.work("w", widget, e.configMap("cm", nil), fmt.Sprintf(widgets, e.cluster), role)
+	e.create(w)
+	e.settled(w)
+	e.live("%s", widget)
+	require.NoError(t, e.Delete(t.Context(), w))
+	e.gone("w")
+	for _, left := range []string{widget, role} {
+		object := e.unstructuredOf("%s", left)
+		assert.Error(t, e.Get(t.Context(), client.ObjectKeyFromObject(object), object), left)
+	}
+}
+
 // TestWhatAReplicaSetReads has the rules from which the rollout of a ManifestWorkReplicaSet tells how far a work is:
 // Progressing when any manifest is, Degraded when any is, both evaluated for the generation that is applied.
 // Shows: work/replica-set-reads
