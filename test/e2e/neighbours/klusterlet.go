@@ -121,7 +121,7 @@ func toldUnknown(ctx context.Context, s *suite.Session, d suite.DropIn) error {
 			return err
 		}
 	}
-	s.Note("%d pods told the flag and the gate that they do not know", len(deployments))
+	s.Note("pods that told the flag and the gate that they do not know: %d", len(deployments))
 	return nil
 }
 

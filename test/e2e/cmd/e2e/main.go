@@ -11,11 +11,13 @@ import (
 	"syscall"
 
 	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 func main() {
 	ctrllog.SetLogger(logr.Discard()) // The suites say themselves what happens.
+	klog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// After the first signal the clusters are deleted; a second one ends the process at once.
 	context.AfterFunc(ctx, stop)
