@@ -10,7 +10,8 @@ const (
 	Some Settings = iota
 	// None is a Klusterlet of OCM 1.2 or 1.3 in which nothing is set. Its API has the same fields in both.
 	None
-	// All is everything that a Klusterlet of OCM 1.2 or 1.3 sets for agents that use certificates, tokens and ManifestWorks.
+	// All is everything that a Klusterlet of OCM 1.2 or 1.3 sets for agents that use certificates, tokens and
+	// ManifestWorks.
 	All
 	// Announced is what was merged or announced for OCM 1.4, beside All. That release was not seen: the names of flags are
 	// those of proposals and pull requests, and what reports the hosting cluster has our names. A flag and a gate stand in

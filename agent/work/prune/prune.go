@@ -88,8 +88,9 @@ type pass struct {
 }
 
 // Prune deletes the objects of the entries, as far as they belong to the AppliedManifestWork, and returns what is not
-// gone yet. The objects of one rank are deleted at once. Before roles and bindings it stops where custom resources went that
-// are still recorded: the work may have brought the right to read them, and without it they are never found gone again.
+// gone yet. The objects of one rank are deleted at once. Before roles and bindings it stops where custom resources went
+// that are still recorded: the work may have brought the right to read them, and without it they are never found gone
+// again.
 func (p *Pruner) Prune(ctx context.Context, r Request, entries []workv1.AppliedManifestResourceMeta) Remaining {
 	var left Remaining
 	one := &pass{Pruner: p, Request: r, versions: map[schema.GroupVersionResource]func() (string, error){}}

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/transport/spdy"
 )
 
-// Ask requests a path of a port of a pod, with the scheme http or https, and returns the answer, whatever its status. The
-// request arrives on the loopback interface of the pod, as that of "kubectl port-forward" does.
+// Ask requests a path of a port of a pod, with the scheme http or https, and returns the answer, whatever its status.
+// The request arrives on the loopback interface of the pod, as that of "kubectl port-forward" does.
 func (c *Cluster) Ask(ctx context.Context, namespace, pod, scheme string, port int, path string) (string, error) {
 	transport, upgrader, err := spdy.RoundTripperFor(c.Admin)
 	if err != nil {

@@ -31,7 +31,8 @@ const (
 //go:embed addons/crew.yaml
 var crewYAML string
 
-// crewRuns installs the manager of add-on crew and enables the add-on. At first the manager does not write ManifestApplied.
+// crewRuns installs the manager of add-on crew and enables the add-on. At first the manager does not write
+// ManifestApplied.
 func (p *play) crewRuns(ctx context.Context, s *suite.Session) error {
 	hub := s.Fleet.Hub()
 	objects, err := objectsOf(s.Fleet, crewYAML)
@@ -91,8 +92,8 @@ func crewSaid(ctx context.Context, f *suite.Fleet, key, word string) error {
 	})
 }
 
-// crewIsWhole checks that what the manager wrote stays: its finalizers, its registration, its work, and its conditions. An
-// add-on whose manager does not write ManifestApplied waits for that, in Progressing, as with OCM.
+// crewIsWhole checks that what the manager wrote stays: its finalizers, its registration, its work, and its
+// conditions. An add-on whose manager does not write ManifestApplied waits for that, in Progressing, as with OCM.
 func crewIsWhole(ctx context.Context, f *suite.Fleet, loud bool) error {
 	addOn, err := f.AddOn(ctx, clusterName, crewName)
 	if err != nil {
@@ -148,8 +149,8 @@ func (p *play) crewGoes(ctx context.Context, s *suite.Session) error {
 			suite.Gone(ctx, hub, &workv1.ManifestWork{ObjectMeta: *work}),
 			suite.Gone(ctx, hub, &workv1.ManifestWork{ObjectMeta: *hook}),
 			suite.Gone(ctx, hub, &rbacv1.RoleBinding{ObjectMeta: *binding}),
-			suite.Gone(ctx, hub, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: crewName, Name: "crew-" + clusterName}}),
-			suite.Gone(ctx, managed, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: crewName, Name: "crew-goodbye"}}),
+			suite.Gone(ctx, hub, &corev1.ConfigMap{ObjectMeta: ofCrew("crew-" + clusterName)}),
+			suite.Gone(ctx, managed, &batchv1.Job{ObjectMeta: ofCrew("crew-goodbye")}),
 			suite.Gone(ctx, managed, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: crewName}}),
 		)
 	})
@@ -163,3 +164,6 @@ func (p *play) crewGoes(ctx context.Context, s *suite.Session) error {
 	}
 	return suite.Delete(ctx, hub, objects)
 }
+
+// ofCrew names an object in the namespace of the add-on.
+func ofCrew(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: crewName, Name: name} }

@@ -1,10 +1,10 @@
-// Package neighbours is the end-to-end suite of what people run beside Spokelet: add-ons in the shapes of those that they
-// have, and the agents of an OCM Klusterlet with the settings of several releases. It needs no network: all programs are
-// ours (cmd/neighbour), and have nothing of those whose shape they have. docs/operations/neighbours.md says what was
-// played with the real ones.
+// Package neighbours is the end-to-end suite of what people run beside Spokelet: add-ons in the shapes of those that
+// they have, and the agents of an OCM Klusterlet with the settings of several releases. It needs no network: all
+// programs are ours (cmd/neighbour), and have nothing of those whose shape they have. docs/operations/neighbours.md
+// says what was played with the real ones.
 //
-// The hub is a managed cluster, too, under the name "home", with tokens as the credentials of its add-ons; and it is the
-// hosting cluster of Klusterlets.
+// The hub is a managed cluster, too, under the name "home", with tokens as the credentials of its add-ons; and it is
+// the hosting cluster of Klusterlets.
 //
 //   - suite.go: the clusters and the scenarios.
 //   - install.go: installs and uninstalls.

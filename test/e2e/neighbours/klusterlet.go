@@ -51,9 +51,9 @@ func (p *play) klusterletHosted(ctx context.Context, s *suite.Session) error {
 	return p.lantern(ctx, s, d)
 }
 
-// releases runs a Klusterlet without settings, then with all that OCM 1.2 and 1.3 have, then with those that are announced
-// for 1.4, as it is when its operator is upgraded. Each time a work is applied, and no other certificate is requested. It
-// returns the last one.
+// releases runs a Klusterlet without settings, then with all that OCM 1.2 and 1.3 have, then with those that are
+// announced for 1.4, as it is when its operator is upgraded. Each time a work is applied, and no other certificate is
+// requested. It returns the last one.
 func releases(ctx context.Context, s *suite.Session, d suite.DropIn) (suite.DropIn, error) {
 	if err := d.Run(ctx, s, d.Cluster+"-without-settings"); err != nil {
 		return d, fmt.Errorf("without settings: %w", err)

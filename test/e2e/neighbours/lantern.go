@@ -23,8 +23,8 @@ const lanternName = "lantern"
 //go:embed addons/lantern.yaml
 var lanternYAML string
 
-// lantern enables a hosted add-on without a name of its hosting cluster, for a cluster whose agents report it, and removes
-// the add-on.
+// lantern enables a hosted add-on without a name of its hosting cluster, for a cluster whose agents report it, and
+// removes the add-on.
 func (p *play) lantern(ctx context.Context, s *suite.Session, d suite.DropIn) error {
 	f := s.Fleet
 	objects, err := objectsOf(f, lanternYAML, "HOST", d.Namespace)
@@ -66,8 +66,8 @@ func (p *play) lantern(ctx context.Context, s *suite.Session, d suite.DropIn) er
 	})
 }
 
-// inYard puts the hub and a managed cluster into a ManagedClusterSet, and lets the hub host add-ons of some clusters. The
-// values are JSON.
+// inYard puts the hub and a managed cluster into a ManagedClusterSet, and lets the hub host add-ons of some clusters.
+// The values are JSON.
 func inYard(ctx context.Context, f *suite.Fleet, name, set, hosts string) error {
 	for _, cluster := range []string{homeName, name} {
 		mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}

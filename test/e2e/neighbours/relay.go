@@ -43,8 +43,8 @@ func relayObjects(f *suite.Fleet, ca *sandbox.CA, unit string) ([]*unstructured.
 		"SERVINGKEY", in(key), "UNIT", unit, "HUBADDRESS", f.Hub().Address())
 }
 
-// applyRelay installs add-on relay with a new authority, and waits until its agent was at the hub part with a certificate
-// of it.
+// applyRelay installs add-on relay with a new authority, and waits until its agent was at the hub part with a
+// certificate of it.
 func (p *play) applyRelay(ctx context.Context, s *suite.Session, unit string) error {
 	ca, err := sandbox.NewCA(unit, nil)
 	if err != nil {

@@ -66,7 +66,7 @@ func (p *play) addOns() []suite.Scenario {
 		},
 		{
 			Name: "daemonset-of-twenty-objects", Needs: install, Run: p.quarry,
-			Doc: "A DaemonSet with twenty objects, definitions and their objects among them, comes in order and goes without a rest",
+			Doc: "A DaemonSet with twenty objects, custom resources among them, comes in order and goes without a rest",
 		},
 	}
 }

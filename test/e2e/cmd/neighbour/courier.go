@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// courierAgent is the agent of add-on courier. Each second it creates an object on the hub and deletes it. Its record has
-// how often that was done, how often it failed, and which tokens the API server saw.
+// courierAgent is the agent of add-on courier. Each second it creates an object on the hub and deletes it. Its record
+// has how often that was done, how often it failed, and which tokens the API server saw.
 func courierAgent(ctx context.Context, o options) error {
 	hub, err := o.client()
 	if err != nil {

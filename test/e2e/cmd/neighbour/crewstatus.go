@@ -54,7 +54,8 @@ func (m *crew) report(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAd
 	return nil
 }
 
-// approve approves the requests of agents of the add-on that ask for what their cluster registered, and for nothing else.
+// approve approves the requests of agents of the add-on that ask for what their cluster registered, and for nothing
+// else.
 func (m *crew) approve(ctx context.Context) error {
 	requests := m.kube.CertificatesV1().CertificateSigningRequests()
 	list, err := requests.List(ctx, metav1.ListOptions{LabelSelector: labelAddOn + "=" + crewName})

@@ -1,5 +1,5 @@
-// Command neighbour is the programs of the add-ons of suite neighbours, which have the shapes of add-ons that people run.
-// Its first argument is what it does:
+// Command neighbour is the programs of the add-ons of suite neighbours, which have the shapes of add-ons that people
+// run. Its first argument is what it does:
 //
 //   - relay-hub, relay-agent: an add-on with certificates of two signers and a webhook on the hub.
 //   - crew-manager, crew-agent, crew-goodbye: an add-on with a hub manager that speaks OCM's wire by itself.

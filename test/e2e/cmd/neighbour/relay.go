@@ -104,8 +104,8 @@ func validate(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// relayAgent is the agent of add-on relay. It goes to its hub part with one certificate, and reports on the hub, with the
-// other one, what it heard there.
+// relayAgent is the agent of add-on relay. It goes to its hub part with one certificate, and reports on the hub, with
+// the other one, what it heard there.
 func relayAgent(ctx context.Context, o options) error {
 	hub, err := o.client()
 	if err != nil {
