@@ -8,7 +8,7 @@
 //   - twoclusters: the suite of a hub and a managed cluster.
 //   - hosted: the suite of agents on a hosting cluster.
 //   - authors: the suite of the sample add-ons in test/samples.
-//   - neighbours: the suite of add-ons in the shapes that people run, and of Klusterlets with settings of other releases.
+//   - neighbours: the suite of add-ons in the shapes that people run, and of Klusterlets with other settings.
 //   - cmd/e2e: the program; it names all suites. cmd/workload: the program in the pods of add-ons that do nothing.
 //     cmd/neighbour: the programs of the add-ons of suite neighbours.
 //   - clean.sh: removes what a killed run left behind ("make clean").

@@ -38,24 +38,20 @@ type courier struct {
 // round delivers one object, and writes the record. A record that cannot be written is a failure, too.
 func (c *courier) round(ctx context.Context) error {
 	c.rounds++
-	err := errors.Join(c.deliver(ctx), c.identify(ctx))
-	if ctx.Err() != nil {
-		return nil // It was told to end.
-	}
-	if err != nil {
-		c.fail(err)
-	}
-	err = record{namespace: c.cluster, name: "courier"}.write(ctx, c.hub, map[string]string{
+	c.fail(ctx, errors.Join(c.deliver(ctx), c.identify(ctx)))
+	err := record{namespace: c.cluster, name: "courier"}.write(ctx, c.hub, map[string]string{
 		"rounds": strconv.Itoa(c.rounds), "failures": strconv.Itoa(c.failures), "failure": c.lastFailure,
 		"tokens": strings.Join(c.tokens, ","),
 	})
-	if err != nil && ctx.Err() == nil {
-		c.fail(err)
-	}
+	c.fail(ctx, err)
 	return nil
 }
 
-func (c *courier) fail(err error) {
+// fail notes an error. What failed because the agent was told to end did not fail.
+func (c *courier) fail(ctx context.Context, err error) {
+	if err == nil || ctx.Err() != nil {
+		return
+	}
 	c.failures++
 	c.lastFailure = err.Error()
 	slog.Warn("a round failed", "error", err)

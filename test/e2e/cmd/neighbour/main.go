@@ -4,7 +4,6 @@
 //   - relay-hub, relay-agent: an add-on with certificates of two signers and a webhook on the hub.
 //   - crew-manager, crew-agent, crew-goodbye: an add-on with a hub manager that speaks OCM's wire by itself.
 //   - courier-agent: an add-on that creates and deletes objects on the hub without a pause.
-//   - run: nothing, until it is told to end.
 package main
 
 import (
@@ -53,7 +52,7 @@ type options struct {
 func command(ctx context.Context, args []string) error {
 	commands := map[string]func(context.Context, options) error{
 		"relay-hub": relayHub, "relay-agent": relayAgent, "crew-manager": crewManager, "crew-agent": crewAgent,
-		"crew-goodbye": crewGoodbye, "courier-agent": courierAgent, "run": run,
+		"crew-goodbye": crewGoodbye, "courier-agent": courierAgent,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
 		return errors.New("the first argument must be what to do")
@@ -70,11 +69,6 @@ func command(ctx context.Context, args []string) error {
 		return err
 	}
 	return commands[args[0]](ctx, o)
-}
-
-func run(ctx context.Context, _ options) error {
-	<-ctx.Done()
-	return nil
 }
 
 // hub returns the configuration of clients of the hub.
