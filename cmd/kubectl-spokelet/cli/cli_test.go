@@ -179,3 +179,13 @@ func TestJSONHasItsSchema(t *testing.T) {
 	assert.Equal(t, 4, a.Answer.Same)
 	assert.Equal(t, "SPK052", a.Answer.Problem.Code)
 }
+
+func TestThePageShowsTheseAnswers(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "operations", "plugin.md"))
+	require.NoError(t, err)
+	for _, name := range []string{"check", "tree", "why-addon"} {
+		answer, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
+		require.NoError(t, err)
+		assert.Contains(t, string(page), string(answer), name)
+	}
+}
