@@ -104,7 +104,8 @@ func asBefore(ctx context.Context, s *suite.Session, role suite.Role, before clu
 
 // objectsOf decodes the YAML of an add-on. Names in it are replaced by values, given as pairs.
 func objectsOf(f *suite.Fleet, text string, values ...string) ([]*unstructured.Unstructured, error) {
-	text = strings.NewReplacer(append(values, "IMAGE", f.Images().Neighbour, "WORKLOAD", f.Images().Workload)...).Replace(text)
+	values = append(values, "IMAGE", f.Images().Neighbour, "WORKLOAD", f.Images().Workload)
+	text = strings.NewReplacer(values...).Replace(text)
 	objects, err := suite.Decode([]byte(text))
 	if err != nil {
 		return nil, fmt.Errorf("reading the YAML of an add-on: %w", err)
