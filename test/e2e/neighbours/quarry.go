@@ -25,6 +25,10 @@ var quarryYAML string
 // quarry enables add-on quarry and removes it.
 func (p *play) quarry(ctx context.Context, s *suite.Session) error {
 	f := s.Fleet
+	// With its first work, an agent makes the key of its copies, which stays.
+	if err := s.ApplyWork(ctx, clusterName, "before-quarry"); err != nil {
+		return err
+	}
 	before, err := f.Managed().Snapshot(ctx)
 	if err != nil {
 		return err
