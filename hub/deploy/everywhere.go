@@ -47,6 +47,12 @@ func (r *Reconciler) runBindings(ctx context.Context, steps []bindingStep) []err
 // runEverywhere runs the step of a ClusterRoleBinding. Every write but a deletion needs the consent. A policy asks for
 // it as well; this is for hubs without policies, where the other consents would be enough for the API server.
 func (r *Reconciler) runEverywhere(ctx context.Context, s bindingStep) error {
+	if s.Verb == reconcile.Replace { // The former role goes, whether anybody consented to the next one or not.
+		if err := r.runEverywhere(ctx, bindingStep{Verb: reconcile.Delete, Before: s.Before}); err != nil {
+			return err
+		}
+		s = bindingStep{Verb: reconcile.Create, After: s.After}
+	}
 	if s.Verb != reconcile.Delete && s.Verb != reconcile.Keep {
 		if err := r.consented(ctx, s.After.RoleRef.Name); err != nil {
 			return err

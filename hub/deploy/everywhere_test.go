@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/names"
@@ -128,4 +129,22 @@ func TestARoleInAllNamespacesNeedsAConsentThatNamesIt(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The template asked for a role with a consent, and now asks for another one that nobody consented to.
+func TestARoleInAllNamespacesGoesThoughNobodyConsentedToTheNextOne(t *testing.T) {
+	f := factsOf()
+	f.setup.Permissions = []addon.Permission{inAllNamespaces("reader")}
+	had := planBindings(f, nil)[0].After
+	hub := fake.NewClientBuilder().WithScheme(hubScheme(t)).WithObjects(ofEverywhere(had)).Build()
+	r := &Reconciler{
+		Client: &reviews{Client: hub, granted: map[string]bool{"reader": true}}, Bindings: hub, Live: hub,
+	}
+	f.bindings, f.setup.Permissions = []*rbacv1.RoleBinding{had}, []addon.Permission{inAllNamespaces("other")}
+	steps := planBindings(f, nil)
+	require.Len(t, steps, 1)
+	require.ErrorContains(t, r.runBindings(t.Context(), steps)[0], "no administrator of the hub consented")
+	var left rbacv1.ClusterRoleBindingList
+	require.NoError(t, hub.List(t.Context(), &left))
+	assert.Empty(t, left.Items, "the agent keeps a role that its template does not ask for")
 }
