@@ -96,7 +96,7 @@ func addOnOf(binding client.Object) (cluster, addOn string) {
 		return "", ""
 	}
 	for _, owner := range binding.GetOwnerReferences() {
-		if owner.Kind == "ManagedClusterAddOn" {
+		if owner.Kind == "ManagedClusterAddOn" && binding.GetNamespace() != "" {
 			return binding.GetNamespace(), addOn
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
+	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -147,6 +148,17 @@ type noted struct {
 
 func (n *noted) Add(r ctrl.Request)                       { n.keys = append(n.keys, r) }
 func (n *noted) AddAfter(r ctrl.Request, _ time.Duration) { n.keys = append(n.keys, r) }
+
+// Who writes ClusterRoleBindings may give one any owner. Kubernetes collects none of an owner in a namespace.
+func TestAnOwnerDoesNotHideAClusterRoleBinding(t *testing.T) {
+	f := factsOf()
+	f.setup.Permissions = []addon.Permission{inAllNamespaces("reader")}
+	binding := ofEverywhere(planBindings(f, nil)[0].After)
+	binding.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "addon.open-cluster-management.io/v1beta1", Kind: "ManagedClusterAddOn", Name: "a", UID: "any",
+	}}
+	assert.Equal(t, reconcile.Request("c1", "a"), ofBinding(t.Context(), binding))
+}
 
 // TestABindingThatIsNoMoreForAllClustersWakesThem: what it was counts as much as what it is.
 func TestABindingThatIsNoMoreForAllClustersWakesThem(t *testing.T) {
