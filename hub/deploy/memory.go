@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -50,20 +52,29 @@ const (
 )
 
 // learn counts one more cluster to ask for. Where these become many, because an add-on is being installed on all
-// clusters, it notes all that live has.
+// clusters, it notes all that live has. They are read without their type: one that cannot be decoded, which everybody
+// with a bootstrap credential may write on a hub with the definitions of OCM, must not keep the roles from the others.
 func (a *accepts) learn(ctx context.Context, live client.Reader) error {
 	if a.asked.Add(1) <= max(fewAccepts, a.listed.Load()/acceptsShare) {
 		return nil
 	}
 	_, err, _ := a.list.Do("", func() (any, error) {
 		count := int64(0)
-		newPage := func() *clusterv1.ManagedClusterList { return &clusterv1.ManagedClusterList{} }
+		newPage := func() *unstructured.UnstructuredList {
+			page := &unstructured.UnstructuredList{}
+			page.SetGroupVersionKind(schema.GroupVersion(clusterv1.GroupVersion).WithKind("ManagedClusterList"))
+			return page
+		}
 		for page, err := range reconcile.Pages(ctx, live, newPage, client.Limit(acceptsPage)) {
 			if err != nil {
 				return nil, fmt.Errorf("asking which clusters the hub accepts: %w", err)
 			}
 			for i := range page.Items {
-				a.note(&page.Items[i])
+				accepted, _, _ := unstructured.NestedBool(page.Items[i].Object, "spec", "hubAcceptsClient")
+				a.note(&clusterv1.ManagedCluster{
+					ObjectMeta: metav1.ObjectMeta{Name: page.Items[i].GetName(), UID: page.Items[i].GetUID()},
+					Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: accepted},
+				})
 				count++
 			}
 		}
