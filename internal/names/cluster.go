@@ -135,5 +135,13 @@ func CheckEverywhere(role string) error {
 		return fmt.Errorf("role %s belongs to Kubernetes or to the hub manager and is never bound for an add-on in all "+
 			"namespaces: create a role with the rights that the agent needs", role)
 	}
+	// The author of a template chooses the name, and an administrator is told to use it in a command.
+	if strings.Trim(role, roleCharacters) != "" {
+		return fmt.Errorf("role %.100q is not bound for an add-on in all namespaces: its name has other characters than "+
+			"letters, digits and :._@+-; create a role with another name", role)
+	}
 	return nil
 }
+
+// roleCharacters are those that names of roles are made of, and that mean nothing to a shell.
+const roleCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:._@+-"

@@ -18,6 +18,11 @@ func TestCheckEverywhere(t *testing.T) {
 	} {
 		require.ErrorContains(t, names.CheckEverywhere(role), "never bound for an add-on in all namespaces", role)
 	}
+	for _, role := range []string{
+		"reader --resource-name=secret-reader", "reader; reboot", "$(reboot)", "reader,other", "a/b", "'", "a\nb", "*",
+	} {
+		require.ErrorContains(t, names.CheckEverywhere(role), "other characters than letters", role)
+	}
 }
 
 func TestCheckPermission(t *testing.T) {
