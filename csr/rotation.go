@@ -1,9 +1,9 @@
 package csr
 
 import (
-	"github.com/spokelet/spokelet/internal/names"
 	"time"
 
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/pause"
 )
 

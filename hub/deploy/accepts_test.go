@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"testing"
@@ -23,10 +24,11 @@ import (
 func TestTheAcceptanceOfManyClustersIsAskedForTogether(t *testing.T) {
 	const count, denied = 250, 200
 	var all []client.Object
+	var clusters []*clusterv1.ManagedCluster
 	for i := range count {
 		cluster := clusterThatIs(fmt.Sprintf("c%d", i), i < denied)
 		cluster.UID = types.UID(fmt.Sprintf("uid-%d", i))
-		all = append(all, cluster)
+		all, clusters = append(all, cluster), append(clusters, cluster)
 	}
 	lists, broken := 0, false
 	live := cacheOrHub(t, interceptor.Funcs{
@@ -40,7 +42,7 @@ func TestTheAcceptanceOfManyClustersIsAskedForTogether(t *testing.T) {
 	r := &Reconciler{Live: live}
 	binds := plan{bindings: []bindingStep{{Verb: reconcile.Create, After: &rbacv1.RoleBinding{}}}}
 	asks := func(i int) (bool, error) {
-		return r.grants(t.Context(), facts{cluster: all[i].(*clusterv1.ManagedCluster)}, binds)
+		return r.grants(t.Context(), facts{cluster: clusters[i]}, binds)
 	}
 	for i := range fewAccepts {
 		asked, err := asks(i)
@@ -63,7 +65,7 @@ func TestTheAcceptanceOfManyClustersIsAskedForTogether(t *testing.T) {
 		require.NoError(t, err)
 		assert.True(t, asked, "a cluster that is not accepted is not taken as accepted")
 	}
-	again := all[0].DeepCopyObject().(*clusterv1.ManagedCluster)
+	again := clusters[0].DeepCopy()
 	again.UID = "another"
 	asked, err := r.grants(t.Context(), facts{cluster: again}, binds)
 	require.NoError(t, err)
@@ -74,13 +76,15 @@ func TestTheAcceptanceOfManyClustersIsAskedForTogether(t *testing.T) {
 // Kubernetes collects what an add-on owned. What it does not collect, the hub manager deletes.
 func TestTheRolesOfAnAddOnThatIsGone(t *testing.T) {
 	for sentence, tc := range map[string]struct {
-		edit   func(*rbacv1.RoleBinding)
-		denied bool
-		stays  bool
+		edit    func(*rbacv1.RoleBinding)
+		version string
+		denied  bool
+		stays   bool
 	}{
-		"Kubernetes collects the one that it owned":      {stays: true},
-		"one of a denied cluster does not wait for that": {denied: true},
-		"one that lost its owner is deleted":             {edit: func(b *rbacv1.RoleBinding) { b.OwnerReferences = nil }},
+		"Kubernetes collects the one that it owned":                   {stays: true},
+		"one of a denied cluster does not wait for that":              {denied: true},
+		"one whose owner has a version that we do not write is deleted": {version: "addon.open-cluster-management.io/v1alpha1"},
+		"one that lost its owner is deleted":                          {edit: func(b *rbacv1.RoleBinding) { b.OwnerReferences = nil }},
 		"one that another object owns, too, is deleted": {
 			edit: func(b *rbacv1.RoleBinding) {
 				b.OwnerReferences = append(b.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "c"})
@@ -96,7 +100,7 @@ func TestTheRolesOfAnAddOnThatIsGone(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			binding := roleBinding("c1", "c1", "a")
-			binding.OwnerReferences[0].APIVersion = "addon.open-cluster-management.io/v1beta1"
+			binding.OwnerReferences[0].APIVersion = cmp.Or(tc.version, "addon.open-cluster-management.io/v1beta1")
 			if tc.edit != nil {
 				tc.edit(binding)
 			}

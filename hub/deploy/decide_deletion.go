@@ -58,7 +58,8 @@ func decideDeletion(f deletionFacts) deletionPlan {
 		p.wake = reconcile.Earliest(p.wake, until) // Who put them there may be at it.
 		return p
 	}
-	if !slices.ContainsFunc(p.conditions, func(c metav1.Condition) bool { return c.Type == names.ConditionAddOnDeleting }) {
+	says := func(c metav1.Condition) bool { return c.Type == names.ConditionAddOnDeleting }
+	if !slices.ContainsFunc(p.conditions, says) {
 		p.conditions = append(p.conditions, foreignFinalizers(f, foreign))
 	}
 	return p

@@ -43,8 +43,8 @@ type accepts struct {
 	list          singleflight.Group
 }
 
-// fewAccepts is how many clusters are asked for one by one before all are listed, acceptsPage how many of these at once,
-// and acceptsShare how many times more clusters there may be than were asked for.
+// fewAccepts is how many clusters are asked for one by one before all are listed, acceptsPage how many of these at
+// once, and acceptsShare how many times more clusters there may be than were asked for.
 const (
 	fewAccepts   = 16
 	acceptsPage  = 100

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,11 +68,12 @@ func (r *Reconciler) observeEnded(
 	}), err
 }
 
-// isCollected reports whether Kubernetes deletes an object when the add-on of that key is gone.
+// isCollected reports whether Kubernetes deletes an object when the add-on of that key is gone. It finds owners only in
+// versions that it serves, as that in which we write them.
 func isCollected(object client.Object, key types.NamespacedName) bool {
 	owners := object.GetOwnerReferences()
 	return object.GetNamespace() == key.Namespace && len(owners) == 1 && owners[0].Name == key.Name &&
-		owners[0].Kind == "ManagedClusterAddOn" && strings.HasPrefix(owners[0].APIVersion, addonv1beta1.GroupName+"/")
+		owners[0].Kind == "ManagedClusterAddOn" && owners[0].APIVersion == addonv1beta1.GroupVersion.String()
 }
 
 // confirmEnded reads from the API server that an agent that is about to lose its roles may have none: a cache may show

@@ -95,8 +95,8 @@ func OfAddOn(a AddOn) *Cause {
 	if c := Silent(a.Conditions); c != nil {
 		return &Cause{Code: ClusterSilent, Condition: c, Since: c.LastTransitionTime.Time}
 	}
-	if c := meta.FindStatusCondition(a.Conditions, names.ConditionRolloutFailed); c != nil && c.Status == metav1.ConditionTrue {
-		return &Cause{Code: RolloutFailed, Condition: c, Since: c.LastTransitionTime.Time}
+	if failed := caseOf(a.Conditions, names.ConditionRolloutFailed, metav1.ConditionTrue, RolloutFailed); failed != nil {
+		return failed
 	}
 	return ofAvailable(a.Conditions)
 }

@@ -33,8 +33,8 @@ type Program struct {
 	Foreign *Foreign
 }
 
-// ExitStatus prints the error with which a program ended, and returns its exit status: 1, or 0 where there is no error or
-// there was nothing to run.
+// ExitStatus prints the error with which a program ended, and returns its exit status: 1, or 0 where there is no error
+// or there was nothing to run.
 func ExitStatus(program string, err error, errs io.Writer) int {
 	if err == nil || errors.Is(err, pflag.ErrHelp) {
 		return 0

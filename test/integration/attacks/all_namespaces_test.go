@@ -3,12 +3,15 @@ package attacks_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
@@ -24,6 +27,7 @@ func TestTheAccountOfAddOnsBindsNoRoleInAllNamespacesWithoutAConsentForThat(t *t
 	ctx := t.Context()
 	account := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: names.NamespaceHub, Name: names.ServiceAccountAddons}}
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}}}
+	endsAfterwards(t, "cluster-admin")
 	for _, object := range []client.Object{
 		&rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: "wide-labelled", Labels: map[string]string{names.LabelHubPermission: "true"}},
@@ -53,9 +57,10 @@ func TestTheAccountOfAddOnsBindsNoRoleInAllNamespacesWithoutAConsentForThat(t *t
 		},
 	} {
 		require.NoError(t, shared.admin.Create(ctx, object))
+		deleteAfterwards(t, object)
 	}
 	groups := csr.AddonGroups("cluster1", "wide")
-	bind := func(name, cluster, role, group string) attempt {
+	binding := func(name, cluster, role, group string) *rbacv1.ClusterRoleBinding {
 		binding := &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
 				names.LabelAddonName: "wide", names.LabelAddonTemplate: "",
@@ -66,7 +71,11 @@ func TestTheAccountOfAddOnsBindsNoRoleInAllNamespacesWithoutAConsentForThat(t *t
 		if cluster != "" {
 			binding.Labels[names.LabelClusterName] = cluster
 		}
-		return func(ctx context.Context, c client.Client) error { return c.Create(ctx, binding, client.DryRunAll) }
+		return binding
+	}
+	bind := func(name, cluster, role, group string) attempt {
+		made := binding(name, cluster, role, group)
+		return func(ctx context.Context, c client.Client) error { return c.Create(ctx, made, client.DryRunAll) }
 	}
 	const name = "open-cluster-management:wide:clusterrole:cluster1:agent"
 	allowed := bind(name, "cluster1", "wide-named", groups[0])
@@ -80,6 +89,16 @@ func TestTheAccountOfAddOnsBindsNoRoleInAllNamespacesWithoutAConsentForThat(t *t
 		"everybody":                                  bind(name, "cluster1", "wide-named", "system:authenticated"),
 		"an agent, by a name that others have":       bind("wide", "cluster1", "wide-named", groups[0]),
 		"an agent, by the name of another cluster's": bind(name+"0", "cluster1", "wide-named", groups[0]),
+		"a binding that its deletion does not end": func(ctx context.Context, c client.Client) error {
+			kept := binding(name, "cluster1", "wide-named", groups[0])
+			kept.Finalizers = []string{"example.com/keep"}
+			return c.Create(ctx, kept, client.DryRunAll)
+		},
+		"a binding with an owner in a namespace": func(ctx context.Context, c client.Client) error {
+			owned := binding(name, "cluster1", "wide-named", groups[0])
+			owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "wide", UID: "u"}}
+			return c.Create(ctx, owned, client.DryRunAll)
+		},
 		"a binding of others goes": func(ctx context.Context, c client.Client) error {
 			return c.Delete(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: in("", "wide-of-others")}, client.DryRunAll)
 		},
@@ -94,4 +113,23 @@ func TestTheAccountOfAddOnsBindsNoRoleInAllNamespacesWithoutAConsentForThat(t *t
 		})
 	}
 	require.NoError(t, allowed(ctx, shared.clients[theAddOns]))
+}
+
+// endsAfterwards waits at the end of a test, when all that it deletes is gone, until the account of add-ons may not bind
+// a role any more: other tests ask for that role without a grant.
+func endsAfterwards(t *testing.T, role string) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	t.Cleanup(func() {
+		assert.NoError(t, wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: "system:serviceaccount:" + names.NamespaceHub + ":" + names.ServiceAccountAddons,
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Verb: "bind", Group: rbacv1.GroupName, Resource: "clusterroles", Name: role,
+				},
+			}}
+			err := shared.admin.Create(ctx, review)
+			return !review.Status.Allowed, err
+		}))
+	})
 }
