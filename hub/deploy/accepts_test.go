@@ -81,10 +81,10 @@ func TestTheRolesOfAnAddOnThatIsGone(t *testing.T) {
 		denied  bool
 		stays   bool
 	}{
-		"Kubernetes collects the one that it owned":                   {stays: true},
-		"one of a denied cluster does not wait for that":              {denied: true},
+		"Kubernetes collects the one that it owned":                     {stays: true},
+		"one of a denied cluster does not wait for that":                {denied: true},
 		"one whose owner has a version that we do not write is deleted": {version: "addon.open-cluster-management.io/v1alpha1"},
-		"one that lost its owner is deleted":                          {edit: func(b *rbacv1.RoleBinding) { b.OwnerReferences = nil }},
+		"one that lost its owner is deleted":                            {edit: func(b *rbacv1.RoleBinding) { b.OwnerReferences = nil }},
 		"one that another object owns, too, is deleted": {
 			edit: func(b *rbacv1.RoleBinding) {
 				b.OwnerReferences = append(b.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "c"})
