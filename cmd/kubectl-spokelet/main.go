@@ -12,8 +12,9 @@ import (
 )
 
 func main() {
+	plugin := cli.New()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := cli.Main(ctx)
+	status := plugin.Run(ctx, os.Args[1:])
 	stop()
 	os.Exit(status)
 }

@@ -24,36 +24,39 @@ func (p *Plugin) check() *cobra.Command {
 	c := &cobra.Command{
 		Use: "check", Short: "Look for problems of the hub, its clusters and their add-ons", Args: noArgs,
 		Example: "  kubectl spokelet check\n  kubectl spokelet check --cluster store-077 --wait 2m",
-		RunE: func(c *cobra.Command, _ []string) error {
-			deadline := p.Now().Add(wait)
-			for {
-				f, r, err := p.fleet(c.Context(), cluster)
-				if err != nil {
-					return err
-				}
-				groups := report.Groups(report.Problems(f))
-				if len(groups) > 0 && p.from == "" && p.Now().Before(deadline) {
-					if err := pause(c.Context(), min(checkAgain, deadline.Sub(p.Now()))); err != nil {
-						return fmt.Errorf("waiting: %w", err)
-					}
-					continue
-				}
-				if err := p.checked(c.Context(), f, r, groups); err != nil {
-					return err
-				}
-				switch {
-				case len(groups) > 0 && wait > 0:
-					return fmt.Errorf("%w: %d problems are left", errOutOfTime, len(groups))
-				case len(groups) > 0:
-					return errProblem
-				}
-				return nil
-			}
-		},
+		RunE:    func(c *cobra.Command, _ []string) error { return p.look(c.Context(), cluster, wait) },
 	}
 	c.Flags().StringVar(&cluster, "cluster", "", "look at this cluster alone")
 	c.Flags().DurationVar(&wait, "wait", 0, "look again until nothing is wrong, for so long")
 	return c
+}
+
+// look looks for problems, again and again for as long as there are some and the time to wait has not run out.
+func (p *Plugin) look(ctx context.Context, cluster string, wait time.Duration) error {
+	deadline := p.Now().Add(wait)
+	for {
+		f, r, err := p.fleet(ctx, cluster)
+		if err != nil {
+			return err
+		}
+		groups := report.Groups(report.Problems(f))
+		if len(groups) > 0 && p.from == "" && p.Now().Before(deadline) {
+			if err := pause(ctx, min(checkAgain, deadline.Sub(p.Now()))); err != nil {
+				return fmt.Errorf("waiting: %w", err)
+			}
+			continue
+		}
+		if err := p.checked(ctx, f, r, groups); err != nil {
+			return err
+		}
+		switch {
+		case len(groups) > 0 && wait > 0:
+			return fmt.Errorf("%w: %d problems are left", errOutOfTime, len(groups))
+		case len(groups) > 0:
+			return errProblem
+		}
+		return nil
+	}
 }
 
 // checkAgain is the pause between two looks of check --wait.
@@ -110,8 +113,8 @@ func (p *Plugin) checked(ctx context.Context, f report.Fleet, r *fleet.Reader, g
 		return err
 	}
 	t := p.terminal()
-	if _, err := fmt.Fprintf(t.Out, "hub %s  Kubernetes %s  %d clusters, %d add-ons on them\n", r.Source.Name(), kubernetes,
-		len(f.Clusters), len(f.AddOns)); err != nil {
+	if _, err := fmt.Fprintf(t.Out, "hub %s  Kubernetes %s  %d clusters, %d add-ons on them\n",
+		r.Source.Name(), kubernetes, len(f.Clusters), len(f.AddOns)); err != nil {
 		return err
 	}
 	if err := errors.Join(t.Gaps(r.Gaps), t.Problems(groups)); err != nil {
@@ -125,7 +128,8 @@ func (p *Plugin) checked(ctx context.Context, f report.Fleet, r *fleet.Reader, g
 func (p *Plugin) tree() *cobra.Command {
 	var all bool
 	c := &cobra.Command{
-		Use: "tree [addon NAME | cluster NAME]", Short: "Show add-ons and clusters with their problems, equal ones in one row",
+		Use:   "tree [addon NAME | cluster NAME]",
+		Short: "Show add-ons and clusters with their problems, equal ones in one row",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 0 && (len(args) != 2 || !slices.Contains([]string{report.KindAddOn, report.KindCluster}, args[0])) {
 				return fmt.Errorf("%w: it is tree, tree addon NAME, or tree cluster NAME", errUse)
@@ -230,8 +234,8 @@ func (p *Plugin) bundle() *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use: "bundle -f FILE", Args: noArgs, Short: "Write what you may read of the fleet into a file for another person",
-		Long: "bundle writes clusters, add-ons, works, certificate requests, decisions and leases into a file, without Secrets, " +
-			"the content of manifests, certificates and values. All reading commands take it with --from.",
+		Long: "bundle writes clusters, add-ons, works, certificate requests, decisions and leases into a file, without " +
+			"Secrets, the content of manifests, certificates and values. All reading commands take it with --from.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if file == "" {
 				return fmt.Errorf("%w: -f names the file to write", errUse)

@@ -75,11 +75,11 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // matches reports whether an object is asked for.
 func (h *hub) matches(o map[string]any, namespace string, r *http.Request) bool {
-	metadata := o["metadata"].(map[string]any)
+	metadata, _ := o["metadata"].(map[string]any)
 	if namespace != "" && metadata["namespace"] != namespace {
 		return false
 	}
-	if field := r.URL.Query().Get("fieldSelector"); field != "" && field != "metadata.name="+metadata["name"].(string) {
+	if field := r.URL.Query().Get("fieldSelector"); field != "" && field != fmt.Sprint("metadata.name=", metadata["name"]) {
 		return false
 	}
 	labels, _ := metadata["labels"].(map[string]any)
@@ -138,7 +138,9 @@ func alive() map[string]any {
 
 // labelled puts labels on an object.
 func labelled(o map[string]any, labels map[string]any) map[string]any {
-	o["metadata"].(map[string]any)["labels"] = labels
+	if metadata, is := o["metadata"].(map[string]any); is {
+		metadata["labels"] = labels
+	}
 	return o
 }
 
@@ -262,6 +264,7 @@ func run(t *testing.T, args ...string) outcome {
 		Environment: func(name string) string { return map[string]string{"COLUMNS": "110", "LANG": "C.UTF-8"}[name] },
 		Now:         noon,
 	}
+	p.Init()
 	status := p.Run(t.Context(), args)
 	return outcome{out: out.String(), errs: errs.String(), status: status}
 }

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
-	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/print"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/show"
 )
 
 // row is one object of a list.
@@ -22,7 +21,6 @@ type row struct {
 	Name      string          `json:"name"`
 	Ready     bool            `json:"ready"`
 	Problem   *report.Problem `json:"problem"`
-	created   time.Time
 }
 
 // get returns the command that lists objects with what is wrong with them.
@@ -113,19 +111,19 @@ func (p *Plugin) listed(kind string, r *fleet.Reader, rows []row) error {
 	t := p.terminal()
 	if p.output == "name" {
 		for _, one := range rows {
-			if _, err := fmt.Fprintf(t.Out, "%s/%s\n", one.Kind, print.Safe(one.Name)); err != nil {
+			if _, err := fmt.Fprintf(t.Out, "%s/%s\n", one.Kind, show.Safe(one.Name)); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	table := print.Table{Headings: []string{"CLUSTER", "NAME", "READY", "CODE", "SINCE", "REASON", "MESSAGE"}}
+	table := show.Table{Headings: []string{"CLUSTER", "NAME", "READY", "CODE", "SINCE", "REASON", "MESSAGE"}}
 	for _, one := range rows {
 		cells := []string{one.Namespace, one.Name, strconv.FormatBool(one.Ready), "", "", "", ""}
 		if one.Problem != nil {
 			since := ""
 			if one.Problem.Since != nil {
-				since = print.Age(p.Now().Sub(*one.Problem.Since))
+				since = show.Age(p.Now().Sub(*one.Problem.Since))
 			}
 			text := one.Problem.Message
 			if text == "" {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
-	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/print"
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/show"
 )
 
 // The exit statuses.
@@ -45,28 +45,33 @@ type Plugin struct {
 	// Now returns the time.
 	Now func() time.Time
 
+	command *cobra.Command
+
 	config *genericclioptions.ConfigFlags
 	from   string
 	output string
 }
 
-// Main runs the command line of the process until ctx ends, and returns the exit status.
-func Main(ctx context.Context) int {
+// New returns the program of this process.
+func New() *Plugin {
 	p := &Plugin{
 		Streams:     genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
 		Environment: os.Getenv, Now: time.Now,
 	}
-	return p.Run(ctx, os.Args[1:])
+	p.Init()
+	return p
 }
+
+// Init makes the commands, which write to the streams.
+func (p *Plugin) Init() { p.command = p.root() }
 
 // Run runs the arguments of a command line and returns the exit status.
 func (p *Plugin) Run(ctx context.Context, args []string) int {
-	root := p.root()
-	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	p.command.SetArgs(args)
+	err := p.command.ExecuteContext(ctx)
 	status := statusOf(err)
 	if status == statusUse || status == statusBlind || status == statusOutOfTime {
-		fmt.Fprintf(p.Streams.ErrOut, "%s: %s\n", nameOfProgram, print.Safe(err.Error()))
+		fmt.Fprintf(p.Streams.ErrOut, "%s: %s\n", nameOfProgram, show.Safe(err.Error()))
 	}
 	return status
 }
@@ -91,9 +96,10 @@ func (p *Plugin) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   nameOfProgram,
 		Short: "Says what is wrong with a fleet of clusters and their add-ons, where, and what to do",
-		Long: "kubectl spokelet reads a hub that speaks the APIs of Open Cluster Management and says what is wrong with its " +
-			"clusters and add-ons, where, and what to do. It writes nothing to the hub.\n\nThe exit status is 0 where all is " +
-			"well, 1 where a problem was found, 2 for a wrong use, 3 where it could not look, and 4 where --wait ran out.",
+		Long: "kubectl spokelet reads a hub that speaks the APIs of Open Cluster Management and says what is wrong with " +
+			"its clusters and add-ons, where, and what to do. It writes nothing to the hub.\n\nThe exit status is 0 where " +
+			"all is well, 1 where a problem was found, 2 for a wrong use, 3 where it could not look, and 4 where --wait ran " +
+			"out.",
 		SilenceErrors: true, SilenceUsage: true,
 	}
 	root.SetIn(p.Streams.In)
@@ -149,4 +155,4 @@ func (p *Plugin) namespace() (string, error) {
 }
 
 // terminal returns the terminal that answers are written to.
-func (p *Plugin) terminal() print.Terminal { return print.New(p.Streams.Out, p.Environment, p.Now()) }
+func (p *Plugin) terminal() show.Terminal { return show.New(p.Streams.Out, p.Environment, p.Now()) }

@@ -132,7 +132,8 @@ func (h *Hub) addOnVersion(ctx context.Context) (string, error) {
 			return
 		}
 		h.version = "v1alpha1"
-		if slices.ContainsFunc(group.Versions, func(v metav1.GroupVersionForDiscovery) bool { return v.Version == "v1beta1" }) {
+		isBeta := func(v metav1.GroupVersionForDiscovery) bool { return v.Version == "v1beta1" }
+		if slices.ContainsFunc(group.Versions, isBeta) {
 			h.version = "v1beta1"
 		}
 	})

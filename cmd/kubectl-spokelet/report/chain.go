@@ -168,7 +168,8 @@ func (f AddOnFacts) wanted(cluster string) Step {
 		d := &f.Decisions[i]
 		for _, one := range d.Status.Decisions {
 			if one.ClusterName == cluster {
-				s.Evidence = fmt.Sprintf("placement %s selected the cluster (%s)", d.Metadata.Labels[labelPlacement], d.Metadata.Name)
+				placement := d.Metadata.Labels[labelPlacement]
+				s.Evidence = fmt.Sprintf("placement %s selected the cluster (%s)", placement, d.Metadata.Name)
 				return s
 			}
 		}
@@ -276,7 +277,8 @@ func (f AddOnFacts) healthy() Step {
 
 // deletion is the step of an add-on that is being deleted.
 func (f AddOnFacts) deletion() Step {
-	s := Step{Name: "deleted", State: Failed, Evidence: "finalizers are left: " + message.List(f.AddOn.Metadata.Finalizers, 3, ", ")}
+	s := Step{Name: "deleted", State: Failed}
+	s.Evidence = "finalizers are left: " + message.List(f.AddOn.Metadata.Finalizers, 3, ", ")
 	if p := OfAddOn(f.AddOn); p != nil && p.Message != "" {
 		s.Detail = p.Message
 	}
@@ -391,7 +393,8 @@ func RequestStep(r *fleet.Request) Step {
 	for _, c := range r.Status.Conditions {
 		switch c.Type {
 		case "Denied", "Failed":
-			s.State, s.Evidence, s.Detail = Failed, fmt.Sprintf("%s is %s (%s)", r.Metadata.Name, strings.ToLower(c.Type), c.Reason), c.Message
+			s.State, s.Detail = Failed, c.Message
+			s.Evidence = fmt.Sprintf("%s is %s (%s)", r.Metadata.Name, strings.ToLower(c.Type), c.Reason)
 			return s
 		case "Approved":
 			s.Evidence = r.Metadata.Name + " is approved"

@@ -74,7 +74,8 @@ func Problems(f Fleet) []Problem {
 		all = append(all, *p)
 	}
 	slices.SortStableFunc(all, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(order(a.Kind), order(b.Kind)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace))
+		return cmp.Or(cmp.Compare(order(a.Kind), order(b.Kind)), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.Namespace, b.Namespace))
 	})
 	return all
 }
@@ -99,7 +100,8 @@ func pending(requests []fleet.Request) map[string]*fleet.Request {
 		if cluster == "" || r.Metadata.Labels[labelAddOn] != "" || Decided(r) {
 			continue
 		}
-		if before := found[cluster]; before == nil || before.Metadata.CreationTimestamp.Before(&r.Metadata.CreationTimestamp) {
+		before := found[cluster]
+		if before == nil || before.Metadata.CreationTimestamp.Before(&r.Metadata.CreationTimestamp) {
 			found[cluster] = r
 		}
 	}
@@ -122,12 +124,12 @@ func ofCluster(c *fleet.Cluster, pending map[string]*fleet.Request) *Problem {
 	p := problem(cause, KindCluster, c.Metadata)
 	p.Next = "kubectl spokelet why cluster " + c.Metadata.Name
 	request := pending[c.Metadata.Name]
-	switch cause.Code {
-	case causes.ClusterNotAccepted:
+	if cause.Code == causes.ClusterNotAccepted {
 		p.Since = &c.Metadata.CreationTimestamp.Time
 		p.Message = "spec.hubAcceptsClient is false"
-		p.Next = fmt.Sprintf("kubectl patch managedcluster %s --type=merge -p '{\"spec\":{\"hubAcceptsClient\":true}}'", c.Metadata.Name)
-	case causes.ClusterNotJoined:
+		p.Next = remedy(p)
+	}
+	if cause.Code == causes.ClusterNotJoined {
 		p.Since = &c.Metadata.CreationTimestamp.Time
 		p.Message = "the cluster is accepted, and its agent has not worked with a credential of its own"
 		if request != nil {

@@ -6,12 +6,16 @@ import (
 	"github.com/spokelet/spokelet/internal/causes"
 )
 
-// remedies are what mends each kind of trouble: a command where there is one. {cluster} and {name} stand for the cluster and
-// the name of the object. docs/operations/messages.md says more under the heading of the code.
+// remedies are what mends each kind of trouble: a command where there is one. {cluster} and {name} stand for the
+// cluster and the name of the object. docs/operations/messages.md says more under the heading of the code.
 func remedies() map[causes.Code]string {
+	const (
+		accept = `kubectl patch managedcluster {cluster} --type=merge -p '{"spec":{"hubAcceptsClient":true}}'`
+		lease  = "on cluster {cluster}: kubectl get leases -A; the agent of the add-on renews the one of its name"
+	)
 	return map[causes.Code]string{
-		causes.ClusterNotAccepted: `kubectl patch managedcluster {cluster} --type=merge -p '{"spec":{"hubAcceptsClient":true}}'`,
-		causes.ClusterDenied:      `kubectl patch managedcluster {cluster} --type=merge -p '{"spec":{"hubAcceptsClient":true}}'`,
+		causes.ClusterNotAccepted: accept,
+		causes.ClusterDenied:      accept,
 		causes.RequestPending:     "kubectl get csr -l open-cluster-management.io/cluster-name={cluster}",
 		causes.NamespaceOfOthers:  "kubectl get namespace {cluster} -o yaml",
 		causes.ClusterMissing:     "kubectl spokelet get clusters",
@@ -35,8 +39,8 @@ func remedies() map[causes.Code]string {
 		causes.NotRendered:        "correct the template or the configuration that the message names",
 		causes.ManifestsAwaited:   "kubectl get managedclusteraddon {name} -n {cluster} -o yaml",
 		causes.WorkloadNotReady:   "on cluster {cluster}: kubectl get pods -A; the message names the pod and what it lacks",
-		causes.LeaseStopped:       "on cluster {cluster}: kubectl get leases -A; the agent of the add-on renews the one of its name",
-		causes.LeaseMissing:       "on cluster {cluster}: kubectl get leases -A; the agent of the add-on renews the one of its name",
+		causes.LeaseStopped:       lease,
+		causes.LeaseMissing:       lease,
 		causes.ProbeFailed:        "kubectl spokelet get works -n {cluster}",
 		causes.HookFailed:         "kubectl get managedclusteraddon {name} -n {cluster} -o yaml",
 		causes.DeletionWaits:      "kubectl get managedclusteraddon {name} -n {cluster} -o yaml",
