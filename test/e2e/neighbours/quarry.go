@@ -7,9 +7,12 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/e2e/cluster"
 	"github.com/spokelet/spokelet/test/e2e/suite"
 )
 
@@ -25,8 +28,7 @@ var quarryYAML string
 // quarry enables add-on quarry and removes it.
 func (p *play) quarry(ctx context.Context, s *suite.Session) error {
 	f := s.Fleet
-	// With its first work, an agent makes the key of its copies, which stays.
-	if err := s.ApplyWork(ctx, clusterName, "before-quarry"); err != nil {
+	if err := hasKey(ctx, s); err != nil {
 		return err
 	}
 	before, err := f.Managed().Snapshot(ctx)
@@ -58,6 +60,17 @@ func (p *play) quarry(ctx context.Context, s *suite.Session) error {
 	}
 	s.Note("gone %.1f s after it was deleted", time.Since(started).Seconds())
 	return nil
+}
+
+// hasKey applies a work, and waits until the agent has the key of its copies: it is made with the first work, and stays.
+func hasKey(ctx context.Context, s *suite.Session) error {
+	if err := s.ApplyWork(ctx, clusterName, "before-quarry"); err != nil {
+		return err
+	}
+	return cluster.Until(ctx, "the key of the copies of works", func(ctx context.Context) error {
+		key := client.ObjectKey{Namespace: names.NamespaceAgent, Name: "spokelet-work-cache"}
+		return s.Fleet.Managed().Client.Get(ctx, key, &corev1.Secret{})
+	})
 }
 
 // quarryIsWhole checks that all objects were applied, and that all pods run.
