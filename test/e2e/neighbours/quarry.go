@@ -62,13 +62,13 @@ func (p *play) quarry(ctx context.Context, s *suite.Session) error {
 	return nil
 }
 
-// hasKey applies a work, and waits until the agent has the key of its copies: it is made with the first work, and stays.
+// hasKey applies a work, and waits until the agent has the key of its copies, which comes with the first work and stays.
 func hasKey(ctx context.Context, s *suite.Session) error {
 	if err := s.ApplyWork(ctx, clusterName, "before-quarry"); err != nil {
 		return err
 	}
 	return cluster.Until(ctx, "the key of the copies of works", func(ctx context.Context) error {
-		key := client.ObjectKey{Namespace: names.NamespaceAgent, Name: "spokelet-work-cache"}
+		key := client.ObjectKey{Namespace: names.NamespaceAgent, Name: names.SecretWorkCache}
 		return s.Fleet.Managed().Client.Get(ctx, key, &corev1.Secret{})
 	})
 }
