@@ -62,7 +62,8 @@ func (p *play) quarry(ctx context.Context, s *suite.Session) error {
 	return nil
 }
 
-// hasKey applies a work, and waits until the agent has the key of its copies, which comes with the first work and stays.
+// hasKey applies a work, and waits until the agent has the key of its copies, which comes with the first work and
+// stays.
 func hasKey(ctx context.Context, s *suite.Session) error {
 	if err := s.ApplyWork(ctx, clusterName, "before-quarry"); err != nil {
 		return err
