@@ -282,7 +282,7 @@ func (c *Config) Validate() error {
 	if c.RemovalLimitPercent < 0 || c.RemovalLimitPercent > 100 {
 		complain("removal-limit-percent", "%d is not between 0 and 100", c.RemovalLimitPercent)
 	}
-	wrong.Add(command.CheckConfigPrecedence(string(c.ConfigPrecedence)))
+	wrong.Add(c.ConfigPrecedence.Check())
 	wrong.Numbers(
 		command.Number{Flag: "kube-api-qps", Value: float64(c.QPS)},
 		command.Number{Flag: "kube-api-burst", Value: float64(c.Burst)},

@@ -2,6 +2,7 @@ package addon
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -33,6 +34,14 @@ const (
 	// FirstCounts means that the first one counts, as OCM 1.3 and earlier choose.
 	FirstCounts Precedence = "First"
 )
+
+// Check returns an error for a value that is neither; the empty one is not taken either, because a flag has a default.
+func (p Precedence) Check() error {
+	if p == LastCounts || p == FirstCounts {
+		return nil
+	}
+	return fmt.Errorf("--config-precedence: %q is neither %s nor %s", string(p), LastCounts, FirstCounts)
+}
 
 // ChosenConfig is one configuration with the content that was chosen, identified by its hash.
 type ChosenConfig struct {

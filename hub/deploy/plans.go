@@ -137,3 +137,8 @@ type attempts struct {
 	// Done is the UID of the add-on whose hooks are done. Their works, which showed it, may be gone.
 	Done string `json:"done,omitempty"`
 }
+
+// isEverywhere reports whether a binding is a ClusterRoleBinding, which gives the agent of one cluster a role in all
+// namespaces. In facts and plans that is a RoleBinding without a namespace, so that it is named, repaired, and taken
+// like every other binding of the add-on on this cluster.
+func isEverywhere(binding *rbacv1.RoleBinding) bool { return binding != nil && binding.Namespace == "" }

@@ -56,7 +56,7 @@ func (p Program) Command(ctx context.Context, args []string, in io.Reader, out i
 	if o.Output != OutputWorks && o.Output != OutputObjects {
 		return fmt.Errorf("--output: %q is neither %s nor %s", output, OutputWorks, OutputObjects)
 	}
-	if err := command.CheckConfigPrecedence(string(o.Precedence)); err != nil {
+	if err := o.Precedence.Check(); err != nil {
 		return err
 	}
 	files, err := open(names, in)

@@ -1,10 +1,6 @@
 package command
 
-import (
-	"fmt"
-
-	"github.com/spf13/pflag"
-)
+import "github.com/spf13/pflag"
 
 // AddEndpoints binds the flags of the addresses of metrics and health over http; their defaults are the present values.
 func AddEndpoints(f *pflag.FlagSet, metrics, health *string) {
@@ -34,23 +30,12 @@ func AddWatchedConfigs(f *pflag.FlagSet, kinds string, limit *int) {
 			"them")
 }
 
-// The values of --config-precedence.
-const lastCounts, firstCounts = "Last", "First"
-
 // AddConfigPrecedence binds the flag that says which of several configurations of one kind counts; its default is the
 // present value.
 func AddConfigPrecedence(f *pflag.FlagSet, precedence *string) {
 	f.StringVar(precedence, "config-precedence", *precedence,
 		"which of several configurations of one kind counts for an add-on: Last, as OCM documents it, or First, as OCM 1.3 "+
 			"and earlier choose")
-}
-
-// CheckConfigPrecedence returns what is wrong with that flag.
-func CheckConfigPrecedence(precedence string) error {
-	if precedence == lastCounts || precedence == firstCounts {
-		return nil
-	}
-	return fmt.Errorf("--config-precedence: %q is neither %s nor %s", precedence, lastCounts, firstCounts)
 }
 
 // AddGiveBackMemory binds the flag that returns memory to the operating system; its default is the present value.

@@ -124,6 +124,23 @@ func TestAHubThatDoesNotAnswer(t *testing.T) {
 	assert.Contains(t, got.errs, "the hub does not answer")
 }
 
+func TestALongListComesInPages(t *testing.T) {
+	whole, pages := shop(), shop()
+	pages.pages = 7
+	for _, args := range [][]string{{"check"}, {"tree"}, {"get", "works", "-A"}} {
+		assert.Equal(t, plays(t, whole, args...), plays(t, pages, args...), "%v", args)
+	}
+	assert.Greater(t, len(pages.asked), len(whole.asked)+20)
+}
+
+func TestAHubBehindAProxy(t *testing.T) {
+	h := shop()
+	h.prefix = "/clusters/hub"
+	got := plays(t, h, "tree")
+	assert.Equal(t, statusProblem, got.status, got.errs)
+	assert.Equal(t, plays(t, shop(), "tree").out, got.out)
+}
+
 // An expert elsewhere sees what the person on call sees, and nothing that is secret.
 func TestABundleGivesTheSameAnswers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.tgz")

@@ -8,12 +8,15 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // noon is the time of the tests.
@@ -25,6 +28,10 @@ type hub struct {
 	lists map[string][]map[string]any
 	// forbidden are the resources that the user may not read.
 	forbidden map[string]bool
+	// prefix is the path below which a proxy serves it; empty for none.
+	prefix string
+	// pages is how many objects a page has at most; zero means as many as are asked for.
+	pages int
 	// asked are the requests.
 	asked []string
 }
@@ -42,7 +49,7 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": status, "message": reason,
 		})
 	}
-	path, namespace := r.URL.Path, ""
+	path, namespace := strings.TrimPrefix(r.URL.Path, h.prefix), ""
 	if before, after, found := strings.Cut(path, "/namespaces/"); found {
 		var rest string
 		namespace, rest, _ = strings.Cut(after, "/")
@@ -50,6 +57,8 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	plural := path[strings.LastIndex(path, "/")+1:]
 	switch all, known := h.lists[path]; {
+	case !strings.HasPrefix(r.URL.Path, h.prefix):
+		refuse(http.StatusBadGateway, "NoSuchProxy")
 	case r.Method != http.MethodGet:
 		refuse(http.StatusMethodNotAllowed, "MethodNotAllowed")
 	case path == "/version":
@@ -69,7 +78,16 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				items = append(items, o)
 			}
 		}
-		write(http.StatusOK, map[string]any{"kind": "List", "items": items})
+		limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+		if h.pages > 0 {
+			limit = h.pages
+		}
+		from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
+		to, head := min(from+limit, len(items)), map[string]any{}
+		if to < len(items) {
+			head["continue"] = strconv.Itoa(to)
+		}
+		write(http.StatusOK, map[string]any{"kind": "List", "metadata": head, "items": items[from:to]})
 	}
 }
 
@@ -177,7 +195,7 @@ func work(namespace, addOn string, conditions ...map[string]any) map[string]any 
 			condition("Available", "True", "ResourcesAvailable", "", 800),
 		}
 	}
-	w := labelled(of(namespace, "addon-"+addOn+"-deploy-0", conditions...), map[string]any{labelAddOn: addOn})
+	w := labelled(of(namespace, "addon-"+addOn+"-deploy-0", conditions...), map[string]any{names.LabelAddonName: addOn})
 	w["spec"] = map[string]any{"workload": map[string]any{"manifests": []any{
 		map[string]any{
 			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "agent", "namespace": addOn},
@@ -210,7 +228,7 @@ func shop() *hub {
 		of("", "store-201"))
 	h.lists[pathAddOns] = append(h.lists[pathAddOns], addOn("store-114", "logs",
 		condition("Available", "Unknown", "ManagedClusterLeaseUpdateStopped", "Registration agent stopped updating its lease.", 252)))
-	page := labelled(of("add-ons", "stores-decision-1"), map[string]any{labelPlacement: "stores"})
+	page := labelled(of("add-ons", "stores-decision-1"), map[string]any{names.LabelPlacement: "stores"})
 	var decisions []any
 	for i := 1; i <= 40; i++ {
 		decisions = append(decisions, map[string]any{"clusterName": fmt.Sprintf("store-%03d", i)})
@@ -224,7 +242,7 @@ func shop() *hub {
 		}}
 		h.lists[pathDefinitions] = append(h.lists[pathDefinitions], d)
 	}
-	request := labelled(of("", "store-201-abcde"), map[string]any{labelCluster: "store-201"})
+	request := labelled(of("", "store-201-abcde"), map[string]any{names.LabelClusterName: "store-201"})
 	request["spec"] = map[string]any{
 		"signerName": "kubernetes.io/kube-apiserver-client", "username": "bootstrap", "request": "c2VjcmV0",
 	}
@@ -233,7 +251,7 @@ func shop() *hub {
 	return h
 }
 
-// outcome is what a command wrote, and its exit status.
+// outcome holds the output of a command and its exit status.
 type outcome struct {
 	out, errs string
 	status    int
@@ -247,7 +265,7 @@ func plays(t *testing.T, h *hub, args ...string) outcome {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	content := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "c",
 "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}], "users": [{"name": "u", "user": {}}],
-"clusters": [{"name": "c", "cluster": {"server": %q}}]}`, server.URL)
+"clusters": [{"name": "c", "cluster": {"server": %q}}]}`, server.URL+h.prefix)
 	require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
 	got := run(t, append([]string{"--kubeconfig", file}, args...)...)
 	got.out = strings.ReplaceAll(got.out, server.URL, "https://hub.example")

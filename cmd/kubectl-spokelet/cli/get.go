@@ -121,15 +121,12 @@ func (p *Plugin) listed(kind string, r *fleet.Reader, rows []row) error {
 	for _, one := range rows {
 		cells := []string{one.Namespace, one.Name, strconv.FormatBool(one.Ready), "", "", "", ""}
 		if one.Problem != nil {
-			since := ""
-			if one.Problem.Since != nil {
-				since = show.Age(p.Now().Sub(*one.Problem.Since))
-			}
 			text := one.Problem.Message
 			if text == "" {
 				text = one.Problem.Title
 			}
-			cells = []string{one.Namespace, one.Name, "false", string(one.Problem.Code), since, one.Problem.Reason, text}
+			code, since := string(one.Problem.Code), t.Since(one.Problem.Since)
+			cells = []string{one.Namespace, one.Name, "false", code, since, one.Problem.Reason, text}
 		}
 		if kind == "clusters" {
 			cells = cells[1:]

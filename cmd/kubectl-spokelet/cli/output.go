@@ -11,7 +11,7 @@ import (
 // schema is the version of the answers in JSON and YAML. A field that is there keeps its meaning in it.
 const schema = "spokelet.io/cli/v1"
 
-// answer is what JSON and YAML have around an answer.
+// answer wraps an answer in JSON and YAML.
 type answer struct {
 	Schema string `json:"schema"`
 	Kind   string `json:"kind"`

@@ -6,6 +6,8 @@ import (
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/lease"
 )
 
 // readFleet reads what a judgement of the whole fleet is about; in one namespace where that is named. Clusters are not
@@ -24,22 +26,11 @@ func readFleet(ctx context.Context, r *fleet.Reader, cluster string) (report.Fle
 	}
 	var of map[string]string
 	if cluster != "" {
-		of = map[string]string{labelCluster: cluster}
+		of = map[string]string{names.LabelClusterName: cluster}
 	}
 	f.Requests, err = fleet.List[fleet.Request](ctx, r, fleet.Query{Labels: of})
 	return f, err
 }
-
-const (
-	// labelCluster names the cluster of a certificate request.
-	labelCluster = "open-cluster-management.io/cluster-name"
-	// labelAddOn names the add-on of a work.
-	labelAddOn = "open-cluster-management.io/addon-name"
-	// labelPlacement names the Placement of a PlacementDecision.
-	labelPlacement = "cluster.open-cluster-management.io/placement"
-	// clusterLease is the Lease of an agent in the namespace of its cluster.
-	clusterLease = "managed-cluster-lease"
-)
 
 // addOnChain reads what an add-on on a cluster depends on, and follows it.
 func addOnChain(ctx context.Context, r *fleet.Reader, namespace, name string) (report.Chain, error) {
@@ -56,7 +47,7 @@ func addOnChain(ctx context.Context, r *fleet.Reader, namespace, name string) (r
 	}
 	if f.Definition != nil {
 		for _, ref := range f.Definition.Spec.InstallStrategy.Placements {
-			of := fleet.Query{Namespace: ref.Namespace, Labels: map[string]string{labelPlacement: ref.Name}}
+			of := fleet.Query{Namespace: ref.Namespace, Labels: map[string]string{names.LabelPlacement: ref.Name}}
 			decisions, err := fleet.List[fleet.Decision](ctx, r, of)
 			if err != nil {
 				return report.Chain{}, err
@@ -64,7 +55,7 @@ func addOnChain(ctx context.Context, r *fleet.Reader, namespace, name string) (r
 			f.Decisions = append(f.Decisions, decisions...)
 		}
 	}
-	of := fleet.Query{Namespace: namespace, Labels: map[string]string{labelAddOn: name}}
+	of := fleet.Query{Namespace: namespace, Labels: map[string]string{names.LabelAddonName: name}}
 	if f.Works, err = fleet.List[fleet.Work](ctx, r, of); err != nil {
 		return report.Chain{}, err
 	}
@@ -82,17 +73,18 @@ func clusterChain(ctx context.Context, r *fleet.Reader, name string) (report.Cha
 	if err != nil {
 		return report.Chain{}, err
 	}
-	requests, err := fleet.List[fleet.Request](ctx, r, fleet.Query{Labels: map[string]string{labelCluster: name}})
+	of := fleet.Query{Labels: map[string]string{names.LabelClusterName: name}}
+	requests, err := fleet.List[fleet.Request](ctx, r, of)
 	if err != nil {
 		return report.Chain{}, err
 	}
-	lease, err := fleet.Get[fleet.Lease](ctx, r, name, clusterLease)
+	beat, err := fleet.Get[fleet.Lease](ctx, r, name, lease.ClusterLease)
 	if err != nil {
 		return report.Chain{}, err
 	}
 	var heartbeat time.Time
-	if lease != nil && lease.Spec.RenewTime != nil {
-		heartbeat = lease.Spec.RenewTime.Time
+	if beat != nil && beat.Spec.RenewTime != nil {
+		heartbeat = beat.Spec.RenewTime.Time
 	}
 	return report.ClusterChain(name, cluster, requests, heartbeat), nil
 }

@@ -27,7 +27,7 @@ type Bundle struct {
 	lists map[string][]byte
 }
 
-// about is what a bundle says of itself.
+// about is the head of a bundle.
 type about struct {
 	// Format is 1; a program refuses one that it does not know.
 	Format  int       `json:"format"`

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 )
 
 // pageSize is how many objects the hub sends at a time.
@@ -72,8 +74,7 @@ func (h *Hub) Pages(ctx context.Context, q Query) iter.Seq2[[]byte, error] {
 			return
 		}
 		for more := ""; ; {
-			page, err := h.client.Get().AbsPath(path).SetHeader("Accept", "application/json").
-				RequestURI(path + "?" + parameters(q, more)).DoRaw(ctx)
+			page, err := parameters(h.client.Get().AbsPath(path), q, more).DoRaw(ctx)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -92,21 +93,37 @@ func (h *Hub) Pages(ctx context.Context, q Query) iter.Seq2[[]byte, error] {
 	}
 }
 
-// next returns the token of the page that follows; empty after the last one.
+// next returns the token of the page that follows; empty after the last one. The metadata stand before the items, which
+// are not looked at here.
 func next(page []byte) (string, error) {
-	var l struct {
-		Metadata metav1.ListMeta `json:"metadata"`
-	}
-	if err := json.Unmarshal(page, &l); err != nil {
+	tokens := json.NewDecoder(bytes.NewReader(page))
+	if _, err := tokens.Token(); err != nil {
 		return "", fmt.Errorf("decoding a list: %w", err)
 	}
-	return l.Metadata.Continue, nil
+	for tokens.More() {
+		key, err := tokens.Token()
+		if err != nil {
+			return "", fmt.Errorf("decoding a list: %w", err)
+		}
+		if key == "metadata" {
+			var head metav1.ListMeta
+			if err := tokens.Decode(&head); err != nil {
+				return "", fmt.Errorf("decoding the metadata of a list: %w", err)
+			}
+			return head.Continue, nil
+		}
+		var other json.RawMessage
+		if err := tokens.Decode(&other); err != nil {
+			return "", fmt.Errorf("decoding a list: %w", err)
+		}
+	}
+	return "", nil
 }
 
 // path returns the path of a resource.
 func (h *Hub) path(ctx context.Context, q Query) (string, error) {
 	version := q.Resource.Version
-	if q.Resource.Group == groupAddOn {
+	if q.Resource.Group == addonv1beta1.GroupName {
 		var err error
 		if version, err = h.addOnVersion(ctx); err != nil {
 			return "", err
@@ -122,7 +139,7 @@ func (h *Hub) path(ctx context.Context, q Query) (string, error) {
 // addOnVersion returns the version of the add-on API that the hub serves, the newer one where it has both.
 func (h *Hub) addOnVersion(ctx context.Context) (string, error) {
 	h.once.Do(func() {
-		raw, err := h.client.Get().AbsPath("/apis/" + groupAddOn).DoRaw(ctx)
+		raw, err := h.client.Get().AbsPath("/apis/" + addonv1beta1.GroupName).DoRaw(ctx)
 		if err != nil {
 			h.failed = err
 			return
@@ -140,17 +157,17 @@ func (h *Hub) addOnVersion(ctx context.Context) (string, error) {
 	return h.version, h.failed
 }
 
-// parameters returns the query of a page.
-func parameters(q Query, more string) string {
-	values := url.Values{"limit": {strconv.Itoa(pageSize)}}
+// parameters adds the query of a page to a request.
+func parameters(request *rest.Request, q Query, more string) *rest.Request {
+	request.Param("limit", strconv.Itoa(pageSize))
 	if q.Name != "" {
-		values.Set("fieldSelector", fields.OneTermEqualSelector("metadata.name", q.Name).String())
+		request.Param("fieldSelector", fields.OneTermEqualSelector(metav1.ObjectNameField, q.Name).String())
 	}
 	if len(q.Labels) > 0 {
-		values.Set("labelSelector", labels.SelectorFromSet(q.Labels).String())
+		request.Param("labelSelector", labels.SelectorFromSet(q.Labels).String())
 	}
 	if more != "" {
-		values.Set("continue", more)
+		request.Param("continue", more)
 	}
-	return values.Encode()
+	return request
 }

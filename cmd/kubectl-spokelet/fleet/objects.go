@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Meta is what the commands use of the metadata of an object.
+// Meta is the part of the metadata of an object that the commands use.
 type Meta struct {
 	Name              string            `json:"name"`
 	Namespace         string            `json:"namespace,omitempty"`
@@ -126,7 +126,7 @@ type opaque struct{}
 // UnmarshalJSON implements json.Unmarshaler.
 func (opaque) UnmarshalJSON([]byte) error { return nil }
 
-// ManifestState is what the agent says of one manifest of a work.
+// ManifestState is the status of one manifest of a work, as the agent writes it.
 type ManifestState struct {
 	Resource struct {
 		Kind      string `json:"kind,omitempty"`
@@ -167,7 +167,7 @@ type Lease struct {
 	} `json:"spec,omitzero"`
 }
 
-// object is what all of them have.
+// object is any of these kinds.
 type object interface {
 	Cluster | AddOn | Definition | Decision | Work | Request | Lease
 }

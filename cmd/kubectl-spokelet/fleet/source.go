@@ -9,6 +9,9 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
 )
 
 // Resource names a resource of the API.
@@ -26,27 +29,21 @@ func (r Resource) String() string {
 	return r.Plural + "." + r.Group
 }
 
-const (
-	groupAddOn   = "addon.open-cluster-management.io"
-	groupCluster = "cluster.open-cluster-management.io"
-	groupWork    = "work.open-cluster-management.io"
-)
-
 // resource returns the resource of a kind of object. The version of the add-on API is chosen by the source, which knows
 // what the hub serves.
 func resource[T object]() Resource {
 	var zero T
 	switch any(zero).(type) {
 	case Cluster:
-		return Resource{Group: groupCluster, Version: "v1", Plural: "managedclusters"}
+		return Resource{Group: clusterv1.GroupName, Version: "v1", Plural: "managedclusters"}
 	case AddOn:
-		return Resource{Group: groupAddOn, Plural: "managedclusteraddons", Namespaced: true}
+		return Resource{Group: addonv1beta1.GroupName, Plural: "managedclusteraddons", Namespaced: true}
 	case Definition:
-		return Resource{Group: groupAddOn, Plural: "clustermanagementaddons"}
+		return Resource{Group: addonv1beta1.GroupName, Plural: "clustermanagementaddons"}
 	case Decision:
-		return Resource{Group: groupCluster, Version: "v1beta1", Plural: "placementdecisions", Namespaced: true}
+		return Resource{Group: clusterv1.GroupName, Version: "v1beta1", Plural: "placementdecisions", Namespaced: true}
 	case Work:
-		return Resource{Group: groupWork, Version: "v1", Plural: "manifestworks", Namespaced: true}
+		return Resource{Group: workv1.GroupName, Version: "v1", Plural: "manifestworks", Namespaced: true}
 	case Request:
 		return Resource{Group: "certificates.k8s.io", Version: "v1", Plural: "certificatesigningrequests"}
 	}
@@ -72,7 +69,7 @@ type Source interface {
 	Name() string
 }
 
-// Gap is what an answer lacks, because the user may not read it or the hub does not have it.
+// Gap names a part that an answer lacks, because the user may not read it or the hub does not have it.
 type Gap struct {
 	// What is the resource, with its namespace where only that was asked.
 	What string `json:"what"`

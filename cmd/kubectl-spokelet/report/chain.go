@@ -12,6 +12,7 @@ import (
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/internal/causes"
 	"github.com/spokelet/spokelet/internal/message"
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // State is how a step of a chain is.
@@ -33,7 +34,7 @@ type Step struct {
 	Name     string `json:"name"`
 	Evidence string `json:"evidence"`
 	State    State  `json:"state"`
-	// Detail is what the object says, in full.
+	// Detail is the message of the object, in full.
 	Detail string `json:"detail,omitempty"`
 }
 
@@ -51,7 +52,7 @@ type Chain struct {
 	Same int `json:"same,omitempty"`
 }
 
-// AddOnFacts is what is read to follow an add-on on a cluster.
+// AddOnFacts are the objects by which an add-on on a cluster is followed.
 type AddOnFacts struct {
 	Now        time.Time
 	AddOn      *fleet.AddOn
@@ -125,7 +126,7 @@ func (f AddOnFacts) missing(namespace, name string) *Problem {
 
 func (f AddOnFacts) lacks(plural string) bool { return f.Lacks != nil && f.Lacks(plural) }
 
-// ofCluster is what is wrong with the cluster; nil for nothing.
+// ofCluster returns the problem of the cluster; nil where it has none.
 func (f AddOnFacts) ofCluster() *Problem {
 	if f.Cluster == nil {
 		return nil
@@ -168,7 +169,7 @@ func (f AddOnFacts) wanted(cluster string) Step {
 		d := &f.Decisions[i]
 		for _, one := range d.Status.Decisions {
 			if one.ClusterName == cluster {
-				placement := d.Metadata.Labels[labelPlacement]
+				placement := d.Metadata.Labels[names.LabelPlacement]
 				s.Evidence = fmt.Sprintf("placement %s selected the cluster (%s)", placement, d.Metadata.Name)
 				return s
 			}
@@ -180,9 +181,6 @@ func (f AddOnFacts) wanted(cluster string) Step {
 	}
 	return s
 }
-
-// labelPlacement names the Placement of a PlacementDecision.
-const labelPlacement = "cluster.open-cluster-management.io/placement"
 
 // condition is the step that one condition of the add-on reports.
 func (f AddOnFacts) condition(name, kind, evidence string) Step {
@@ -220,14 +218,14 @@ func configs(a *fleet.AddOn) string {
 
 // credential is the step of certificates and tokens.
 func (f AddOnFacts) credential() Step {
-	for _, kind := range []string{"ClusterCertificateRotated", "TokenInfrastructureReady", "TokenRefreshed"} {
+	for _, kind := range []string{names.ConditionCertificateRotated, "TokenInfrastructureReady", "TokenRefreshed"} {
 		c := meta.FindStatusCondition(f.AddOn.Status.Conditions, kind)
 		if c != nil && c.Status != metav1.ConditionTrue {
 			return f.condition("credential", kind, "")
 		}
 	}
-	if meta.FindStatusCondition(f.AddOn.Status.Conditions, "ClusterCertificateRotated") != nil {
-		return f.condition("credential", "ClusterCertificateRotated", "the certificate is valid")
+	if meta.FindStatusCondition(f.AddOn.Status.Conditions, names.ConditionCertificateRotated) != nil {
+		return f.condition("credential", names.ConditionCertificateRotated, "the certificate is valid")
 	}
 	return f.condition("credential", "TokenRefreshed", "")
 }
@@ -238,12 +236,12 @@ func (f AddOnFacts) rendered() string {
 		return ""
 	}
 	manifests := 0
-	names := make([]string, 0, len(f.Works))
+	works := make([]string, 0, len(f.Works))
 	for i := range f.Works {
 		manifests += len(f.Works[i].Spec.Workload.Manifests)
-		names = append(names, f.Works[i].Metadata.Name)
+		works = append(works, f.Works[i].Metadata.Name)
 	}
-	return fmt.Sprintf("%d manifests in ManifestWork %s", manifests, message.List(names, 3, ", "))
+	return fmt.Sprintf("%d manifests in ManifestWork %s", manifests, message.List(works, 3, ", "))
 }
 
 // applied is the step of the works of the add-on.
@@ -267,7 +265,7 @@ func (f AddOnFacts) applied() Step {
 
 // healthy is the step of the health of the add-on.
 func (f AddOnFacts) healthy() Step {
-	if c := meta.FindStatusCondition(f.AddOn.Status.Conditions, "addon.spokelet.io/WorkloadsReady"); c != nil {
+	if c := meta.FindStatusCondition(f.AddOn.Status.Conditions, names.ConditionWorkloadsReady); c != nil {
 		if c.Status == metav1.ConditionFalse {
 			return f.condition("healthy", c.Type, "")
 		}
@@ -352,8 +350,9 @@ func ClusterChain(name string, c *fleet.Cluster, requests []fleet.Request, heart
 		of.condition("accepted", "HubAcceptedManagedCluster", ""), requested(requests),
 		of.condition("joined", "ManagedClusterJoined", ""),
 		of.condition("alive", "ManagedClusterConditionAvailable", beat),
-		of.optional("certificate", "ClusterCertificateRotated"), of.optional("clock", "ManagedClusterConditionClockSynced"),
-		of.optional("works", "work.spokelet.io/WorksPresent"), of.optional("quiet", "cluster.spokelet.io/AgentQuiet"),
+		of.optional("certificate", names.ConditionCertificateRotated),
+		of.optional("clock", "ManagedClusterConditionClockSynced"),
+		of.optional("works", names.ConditionWorksPresent), of.optional("quiet", names.ConditionAgentQuiet),
 	}
 	chain.Steps = slices.DeleteFunc(chain.Steps, func(s Step) bool { return s.Name == "" })
 	return chain.mend()
@@ -372,7 +371,7 @@ func requested(requests []fleet.Request) Step {
 	var latest *fleet.Request
 	for i := range requests {
 		r := &requests[i]
-		if r.Metadata.Labels[labelAddOn] != "" {
+		if r.Metadata.Labels[names.LabelAddonName] != "" {
 			continue
 		}
 		if latest == nil || latest.Metadata.CreationTimestamp.Before(&r.Metadata.CreationTimestamp) {

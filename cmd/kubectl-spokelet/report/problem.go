@@ -11,6 +11,7 @@ import (
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/internal/causes"
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // Problem is something that is wrong with one object. Its fields are the schema of "-o json", version 1.
@@ -30,7 +31,7 @@ type Problem struct {
 	Behind bool `json:"behind,omitempty"`
 }
 
-// Fleet is what the judgement of a whole fleet is about.
+// Fleet holds the objects by which a whole fleet is judged.
 type Fleet struct {
 	Clusters    []fleet.Cluster
 	AddOns      []fleet.AddOn
@@ -85,19 +86,13 @@ func order(kind string) int {
 	return slices.Index([]string{KindCluster, KindDefinition, KindAddOn, KindWork, KindRequest}, kind)
 }
 
-// labelCluster names the cluster of a certificate request.
-const labelCluster = "open-cluster-management.io/cluster-name"
-
-// labelAddOn names the add-on of a certificate request.
-const labelAddOn = "open-cluster-management.io/addon-name"
-
 // pending returns the request of the agent of each cluster that nobody has decided, the latest one.
 func pending(requests []fleet.Request) map[string]*fleet.Request {
 	found := map[string]*fleet.Request{}
 	for i := range requests {
 		r := &requests[i]
-		cluster := r.Metadata.Labels[labelCluster]
-		if cluster == "" || r.Metadata.Labels[labelAddOn] != "" || Decided(r) {
+		cluster := r.Metadata.Labels[names.LabelClusterName]
+		if cluster == "" || r.Metadata.Labels[names.LabelAddonName] != "" || Decided(r) {
 			continue
 		}
 		before := found[cluster]

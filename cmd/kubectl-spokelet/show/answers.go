@@ -42,7 +42,7 @@ func (t Terminal) Chain(c report.Chain) error {
 	verdict := "is well"
 	if c.Problem != nil {
 		verdict = c.Problem.Title
-		if age := t.since(c.Problem.Since); age != "" {
+		if age := t.Since(c.Problem.Since); age != "" {
 			verdict += ", since " + age
 		}
 	}
@@ -96,7 +96,7 @@ func (t Terminal) Problems(groups []report.Group) error {
 	p := &page{Terminal: t}
 	for _, g := range groups {
 		p.line("  %s  %s  %s  [%s]", p.paint(bad, "FAIL"), p.text(g.Name()), p.text(g.First.Title), g.First.Code)
-		if age := t.since(g.First.Since); age != "" {
+		if age := t.Since(g.First.Since); age != "" {
 			p.line("        since %s", age)
 		}
 		p.block(8, g.First.Message)
@@ -128,7 +128,7 @@ func (t Terminal) Tree(root report.Node) error {
 
 // branch adds a node and what is below it.
 func (t Terminal) branch(table *Table, n report.Node, before, below string) {
-	table.Rows = append(table.Rows, []string{n.Name, n.Ready, t.since(n.Since), string(n.Code), n.Message})
+	table.Rows = append(table.Rows, []string{n.Name, n.Ready, t.Since(n.Since), string(n.Code), n.Message})
 	table.Branches = append(table.Branches, before)
 	tee, corner, bar := "├─ ", "└─ ", "│  "
 	if t.ASCII {

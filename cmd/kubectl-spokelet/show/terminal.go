@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/spokelet/spokelet/internal/message"
 )
@@ -87,25 +88,10 @@ func (t Terminal) text(s string) string {
 	}, s)
 }
 
-// Age writes how long ago something was, with the two largest units at most: 4h12m.
-func Age(d time.Duration) string {
-	switch {
-	case d < 0:
-		return "0s"
-	case d < time.Minute:
-		return d.Truncate(time.Second).String()
-	case d < time.Hour:
-		return strings.TrimSuffix(d.Truncate(time.Minute).String(), "0s")
-	case d < 48*time.Hour:
-		return strings.TrimSuffix(d.Truncate(time.Minute).String(), "0s")
-	}
-	return strconv.Itoa(int(d/(24*time.Hour))) + "d"
-}
-
-// since writes the age of an instant; empty where there is none.
-func (t Terminal) since(at *time.Time) string {
+// Since writes the age of an instant as kubectl does; empty where there is none.
+func (t Terminal) Since(at *time.Time) string {
 	if at == nil || at.IsZero() {
 		return ""
 	}
-	return Age(t.Now.Sub(*at))
+	return duration.HumanDuration(t.Now.Sub(*at))
 }

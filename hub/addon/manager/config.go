@@ -145,7 +145,7 @@ func (c *Config) validate() error {
 	for _, problem := range validation.IsDNS1123Label(c.HubNamespace) {
 		complain("hub namespace", "%q is no name of a namespace: %s", c.HubNamespace, problem)
 	}
-	if err := command.CheckConfigPrecedence(string(c.ConfigPrecedence)); err != nil {
+	if err := c.ConfigPrecedence.Check(); err != nil {
 		wrong = append(wrong, err)
 	}
 	if math.IsNaN(float64(c.QPS)) || c.QPS < 0 {
