@@ -128,7 +128,7 @@ func grants(f facts, permissions []addon.Permission, account *rbacv1.Subject) []
 				subjects = append(subjects, subject)
 			}
 		}
-		if account != nil {
+		if account != nil && !permission.AllNamespaces { // checkEverywhere says why.
 			subjects = append(subjects, *account)
 		}
 		permission.Subjects = subjects

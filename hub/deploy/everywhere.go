@@ -2,15 +2,18 @@ package deploy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -49,12 +52,32 @@ func anyBinding(object client.Object) (*rbacv1.RoleBinding, bool) {
 // indexEverywhere finds the ClusterRoleBindings of one add-on on one cluster.
 const indexEverywhere = "spokelet.io/cluster-role-binding"
 
+// everywhereKeys returns the add-on and the cluster of a ClusterRoleBinding that has the name of ours; nil for those of
+// others, whatever their labels say.
+func everywhereKeys(o client.Object) []string {
+	labels := o.GetLabels()
+	name := everywhereName(labels[names.LabelAddonName], labels[names.LabelClusterName])
+	if o.GetName() != name && !strings.HasPrefix(o.GetName(), name+":") {
+		return nil
+	}
+	return addonapi.BindingKeys(o)
+}
+
 // notConsentedError says that no administrator consented that a role is bound in all namespaces.
-type notConsentedError struct{ role, account string }
+type notConsentedError struct {
+	role, account string
+	// all reports that the account has the right on all roles.
+	all bool
+}
 
 // Error implements error. The commands are those of an administrator of the hub.
 func (e *notConsentedError) Error() string {
 	account := strings.Replace(e.account, "/", ":", 1)
+	if e.all {
+		return fmt.Sprintf("the account of add-ons has the verb %[1]s on all roles, which is no consent to any of them. An "+
+			"administrator finds what grants that by: kubectl auth can-i --list --as=system:serviceaccount:%[2]s, and "+
+			"narrows it to names of roles, such as %[3]s", verbEverywhere, account, e.role)
+	}
 	return fmt.Sprintf("no administrator of the hub consented to that role in all namespaces, those of Kubernetes, of "+
 		"the hub manager and of all other clusters among them. An administrator who wants that for every add-on whose "+
 		"template asks for it consents by: kubectl create clusterrole bind-%[1]s-everywhere --verb=bind,%[2]s "+
@@ -65,18 +88,52 @@ func (e *notConsentedError) Error() string {
 // listBindings lists the bindings of one add-on on one cluster. They must not be changed.
 func (r *Reconciler) listBindings(ctx context.Context, key types.NamespacedName) ([]*rbacv1.RoleBinding, error) {
 	all, err := addonapi.ListBindings(ctx, r.Client, key)
-	if err != nil || !r.AllNamespaces {
-		return all, err
+	if err != nil {
+		return nil, err
+	}
+	everywhere, err := r.listEverywhere(ctx, key)
+	return append(all, everywhere...), err
+}
+
+// listEverywhere lists the ClusterRoleBindings of one add-on on one cluster. They must not be changed.
+func (r *Reconciler) listEverywhere(ctx context.Context, key types.NamespacedName) ([]*rbacv1.RoleBinding, error) {
+	if !r.AllNamespaces {
+		return nil, nil
 	}
 	var list rbacv1.ClusterRoleBindingList
-	err = r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.MatchingFields{indexEverywhere: key.String()})
+	err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.MatchingFields{indexEverywhere: key.String()})
 	if err != nil {
 		return nil, fmt.Errorf("listing the ClusterRoleBindings of add-on %s: %w", key, err)
 	}
+	all := make([]*rbacv1.RoleBinding, 0, len(list.Items))
 	for i := range list.Items {
 		all = append(all, everywhere(&list.Items[i]))
 	}
 	return all, nil
+}
+
+// leaveEverywhere deletes the ClusterRoleBindings of an add-on that is not made of a template any more. The program that
+// makes it now takes over its RoleBindings, and knows nothing of these.
+func (r *Reconciler) leaveEverywhere(ctx context.Context, f facts) error {
+	left, err := r.listEverywhere(ctx, client.ObjectKeyFromObject(f.addOn))
+	if err != nil || !f.byOthers || len(left) == 0 {
+		return err
+	}
+	var versions [2]string // in the cache and on the API server; empty where there is no definition
+	for i, from := range []client.Reader{r.Client, r.Live} {
+		key := types.NamespacedName{Name: f.addOn.Name}
+		definition, err := reconcile.Get(ctx, from, key, r.AddOns.WatchedClusterManagementAddOn())
+		switch {
+		case err != nil:
+			return err
+		case definition != nil:
+			versions[i] = definition.GetResourceVersion()
+		}
+	}
+	if versions[0] != versions[1] { // It may be made of a template again.
+		return reconcile.Behind(addonv1beta1.GroupName, "clustermanagementaddons", f.addOn.Name)
+	}
+	return errors.Join(r.runBindings(ctx, dropBindings(left))...)
 }
 
 // runBindings runs steps and returns the error of each.
@@ -134,7 +191,7 @@ func (r *Reconciler) consented(ctx context.Context, role string) error {
 			return fmt.Errorf("asking whether role %s may be bound in all namespaces: %w", role, err)
 		}
 		if review.Status.Allowed != asked.want {
-			return &notConsentedError{role: role, account: r.account()}
+			return &notConsentedError{role: role, account: r.account(), all: asked.name == unnamedRole}
 		}
 	}
 	return nil

@@ -9,13 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
+	"github.com/spokelet/spokelet/internal/token"
 )
 
 // inAllNamespaces returns a permission in all namespaces.
@@ -56,9 +57,9 @@ func TestARoleInAllNamespacesIsBoundLikeEveryOther(t *testing.T) {
 }
 
 func TestOnlyTheHubManagerBindsInAllNamespaces(t *testing.T) {
-	key := types.NamespacedName{Namespace: "c1", Name: "a"}
+	addOn := factsOf().addOn
 	check := func(r *Reconciler, p addon.Permission) error {
-		return r.checkPermissions(t.Context(), nil, key, []addon.Permission{p})
+		return r.checkPermissions(t.Context(), nil, addOn, []addon.Permission{p})
 	}
 	require.NoError(t, check(&Reconciler{AllNamespaces: true}, inAllNamespaces("reader")))
 	require.ErrorContains(t, check(&Reconciler{}, inAllNamespaces("reader")), "only the hub manager binds a ClusterRole so")
@@ -68,6 +69,12 @@ func TestOnlyTheHubManagerBindsInAllNamespaces(t *testing.T) {
 	require.ErrorContains(t, check(&Reconciler{AllNamespaces: true}, role), "only the hub manager binds a ClusterRole so")
 	require.ErrorContains(t, check(&Reconciler{AllNamespaces: true}, permission("", "ClusterRole", "reader")),
 		"without a namespace", "an empty namespace alone asks for nothing")
+	addOn.Status.Registrations = []addonv1beta1.RegistrationConfig{{
+		Type:       addonv1beta1.KubeClient,
+		KubeClient: &addonv1beta1.KubeClientConfig{Driver: token.Driver},
+	}}
+	require.ErrorContains(t, check(&Reconciler{AllNamespaces: true}, inAllNamespaces("reader")),
+		"let it register with a certificate")
 }
 
 // reviews answers access reviews: which role the account of add-ons may bind in all namespaces.
@@ -96,12 +103,16 @@ func TestARoleInAllNamespacesNeedsAConsentThatNamesIt(t *testing.T) {
 		granted map[string]bool
 		failed  error
 		says    string
+		silent  string
 	}{
-		"nobody consented":       {says: "no administrator of the hub consented"},
-		"somebody did":           {granted: map[string]bool{"reader": true}},
-		"to another role":        {granted: map[string]bool{"other": true}, says: "no administrator of the hub consented"},
-		"a right on all is none": {granted: map[string]bool{"*": true}, says: "no administrator of the hub consented"},
-		"nobody knows":           {failed: errors.New("no answer"), says: "no answer"},
+		"nobody consented":     {says: "no administrator of the hub consented"},
+		"an administrator did": {granted: map[string]bool{"reader": true}},
+		"to another role":      {granted: map[string]bool{"other": true}, says: "no administrator of the hub consented"},
+		"a right on all is none": {
+			granted: map[string]bool{"*": true}, says: "which is no consent to any of them",
+			silent: "kubectl create clusterrole",
+		},
+		"nobody knows": {failed: errors.New("no answer"), says: "no answer"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			hub := &reviews{granted: tc.granted, failed: tc.failed}
@@ -122,6 +133,10 @@ func TestARoleInAllNamespacesNeedsAConsentThatNamesIt(t *testing.T) {
 			}}}
 			text := explainBinding(step, "open-cluster-management-hub/addon-manager-controller-sa", err)
 			assert.Contains(t, text, "ClusterRole reader cannot be bound for the agent in all namespaces: ")
+			if tc.silent != "" {
+				assert.NotContains(t, text, tc.silent, "those commands were run, and do not help")
+				return
+			}
 			if tc.failed == nil {
 				assert.Contains(t, text, "kubectl create clusterrole bind-reader-everywhere "+
 					"--verb=bind,bind-in-all-namespaces --resource=clusterroles.rbac.authorization.k8s.io --resource-name=reader")

@@ -22,6 +22,8 @@ type facts struct {
 	account string
 	// relevant is false when there is nothing to deploy. Then only deleting may be set, or configuration, addOn and works.
 	relevant bool
+	// byOthers reports that another program makes the add-on.
+	byOthers bool
 	// deleting is the add-on when it is being deleted.
 	deleting *addonv1beta1.ManagedClusterAddOn
 

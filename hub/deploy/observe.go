@@ -61,6 +61,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, f fa
 	if err != nil {
 		return facts{}, err
 	}
+	f.byOthers = !found
 	if found {
 		if f.former, err = r.listFormer(ctx, key); err != nil {
 			return facts{}, err

@@ -34,7 +34,7 @@ func (r *Reconciler) observeBindings(ctx context.Context, agent addon.Agent, f f
 	}
 	if f.setupErr == nil && f.withheld == nil { // Else nobody knows which roles the agent is to have.
 		permissions := distinct(f.setup.Permissions)
-		b.refused = r.checkPermissions(ctx, f.foreign, key, permissions)
+		b.refused = r.checkPermissions(ctx, f.foreign, f.addOn, permissions)
 		f.bindings = b.bindings
 		b.obsolete, err = r.obsolete(ctx, agent, f, permissions)
 	}
@@ -116,8 +116,9 @@ func (r *Reconciler) listFormer(ctx context.Context, key types.NamespacedName) (
 // get them, and those that nobody can grant. In a namespace that was there before its cluster, nothing is granted until
 // an administrator consents; foreign says so.
 func (r *Reconciler) checkPermissions(
-	ctx context.Context, foreign error, key types.NamespacedName, permissions []addon.Permission,
+	ctx context.Context, foreign error, addOn *addonv1beta1.ManagedClusterAddOn, permissions []addon.Permission,
 ) error {
+	key := client.ObjectKeyFromObject(addOn)
 	r.asksFor.set(key, permissions)
 	if len(permissions) == 0 {
 		return nil
@@ -127,7 +128,7 @@ func (r *Reconciler) checkPermissions(
 	}
 	for _, permission := range permissions {
 		if permission.AllNamespaces {
-			if err := r.checkEverywhere(permission); err != nil {
+			if err := r.checkEverywhere(addOn, permission); err != nil {
 				return err
 			}
 			continue
@@ -155,8 +156,15 @@ func (r *Reconciler) checkPermissions(
 	return nil
 }
 
-// checkEverywhere refuses a permission in all namespaces that nobody can grant.
-func (r *Reconciler) checkEverywhere(permission addon.Permission) error {
+// checkEverywhere refuses a permission in all namespaces that nobody can grant. No ServiceAccount is bound so: a
+// ClusterRoleBinding has no namespace that says whose it is, so no policy could tell the ServiceAccount of an agent from
+// one that a tenant of the hub made.
+func (r *Reconciler) checkEverywhere(addOn *addonv1beta1.ManagedClusterAddOn, permission addon.Permission) error {
+	if addonapi.HasDriver(addOn, token.Driver) {
+		return &addon.InvalidError{Message: fmt.Sprintf("the add-on asks for %s %s in all namespaces, and its agent is a "+
+			"ServiceAccount, which gets no role there: let it register with a certificate", permission.RoleRef.Kind,
+			permission.RoleRef.Name)}
+	}
 	if !r.AllNamespaces || permission.Namespace != "" || permission.RoleRef.Kind != "ClusterRole" {
 		return &addon.InvalidError{Message: fmt.Sprintf("the add-on asks for %s %s in all namespaces: only the hub manager "+
 			"binds a ClusterRole so, for a template", permission.RoleRef.Kind, permission.RoleRef.Name)}

@@ -13,7 +13,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -225,16 +224,17 @@ func TestAnAddOnIsAskedAgainWhenTheNamespaceThatRefusedItIsNoClustersAnyMore(t *
 	var read int
 	r := bindingReader(t, &read, namespace)
 	r.AddOns = addonapi.Client{Client: r.Client}
-	key := types.NamespacedName{Namespace: "c1", Name: "a"}
+	addOn := factsOf().addOn
+	key := client.ObjectKeyFromObject(addOn)
 	wanted := []addon.Permission{{Namespace: "c2", RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "r"}}}
-	err := r.checkPermissions(t.Context(), nil, key, wanted)
+	err := r.checkPermissions(t.Context(), nil, addOn, wanted)
 	require.True(t, addon.IsInvalid(err), "%v", err)
 	assert.Contains(t, r.ofNamespace(t.Context(), namespace), ctrl.Request{NamespacedName: key}, "already during the pass")
 	assert.Empty(t, r.asksFor.requests("c3"))
 
 	require.NoError(t, r.Client.Delete(t.Context(), namespace))
-	require.NoError(t, r.checkPermissions(t.Context(), nil, key, wanted))
+	require.NoError(t, r.checkPermissions(t.Context(), nil, addOn, wanted))
 	assert.NotEmpty(t, r.asksFor.requests("c2"), "it may become that of a cluster again")
-	require.NoError(t, r.checkPermissions(t.Context(), nil, key, nil))
+	require.NoError(t, r.checkPermissions(t.Context(), nil, addOn, nil))
 	assert.Empty(t, r.asksFor.requests("c2"))
 }

@@ -61,6 +61,7 @@ func (r *Reconciler) deploy(ctx context.Context, request ctrl.Request, f facts) 
 		f.record(after, f.works, false)
 		_, err := r.AddOns.PatchAddOnStatus(ctx, f.addOn, after)
 		outcome := reconcile.FromError(client.IgnoreNotFound(err)).And(f.repeated())
+		outcome = outcome.And(reconcile.FromError(r.leaveEverywhere(ctx, f)))
 		return outcome.And(reconcile.FromError(r.leaveRoles(ctx, request.NamespacedName, f))).Settle(f.now)
 	}
 	f, p, err := r.confirmed(ctx, request.NamespacedName, f)

@@ -170,14 +170,19 @@ func explainBinding(s bindingStep, account string, err error) string {
 	}
 	what := fmt.Sprintf("%s %s cannot be bound for the agent in namespace %s", kind, role, binding.Namespace)
 	scope, label := "", ""
-	if kind == "Role" {
+	switch {
+	case kind == "Role":
 		scope = " -n " + binding.Namespace
-	} else {
+	case names.IsPlainRole(role):
 		label = fmt.Sprintf(" Or label it: kubectl label clusterrole %s %s=true.", role, names.LabelHubPermission)
 	}
 	switch {
 	case apierror.ByPolicy(err, ""):
 		return fmt.Sprintf("%s: a policy of the hub refuses it. The API server says: %v.", what, err)
+	case apierrors.IsForbidden(err) && !names.IsPlainRole(role): // The author of a template chooses the name.
+		return fmt.Sprintf("%s: ServiceAccount %s may not grant rights that it does not have. Create a %s whose name has "+
+			"only letters, digits and :._@+-, and let the template ask for that. The API server says: %v.", what, account,
+			kind, err)
 	case apierrors.IsForbidden(err):
 		resource := "clusterrolebinding"
 		if kind == "Role" {

@@ -39,7 +39,7 @@ func (r *Reconciler) Index(ctx context.Context, indexer client.FieldIndexer) err
 		return err
 	}
 	return reconcile.AddIndexes(ctx, indexer, reconcile.FieldIndex{
-		Object: &rbacv1.ClusterRoleBinding{}, Field: indexEverywhere, Keys: addonapi.BindingKeys,
+		Object: &rbacv1.ClusterRoleBinding{}, Field: indexEverywhere, Keys: everywhereKeys,
 	})
 }
 

@@ -136,12 +136,15 @@ func CheckEverywhere(role string) error {
 			"namespaces: create a role with the rights that the agent needs", role)
 	}
 	// The author of a template chooses the name, and an administrator is told to use it in a command.
-	if strings.Trim(role, roleCharacters) != "" {
+	if !IsPlainRole(role) {
 		return fmt.Errorf("role %.100q is not bound for an add-on in all namespaces: its name has other characters than "+
 			"letters, digits and :._@+-; create a role with another name", role)
 	}
 	return nil
 }
+
+// IsPlainRole reports whether the name of a role means nothing to a shell, so that a command may contain it.
+func IsPlainRole(role string) bool { return strings.Trim(role, roleCharacters) == "" }
 
 // roleCharacters are those that names of roles are made of, and that mean nothing to a shell.
 const roleCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:._@+-"

@@ -89,6 +89,11 @@ func TestTheAccountOfAddOnsBindsNoRoleInAllNamespacesWithoutAConsentForThat(t *t
 		"everybody":                                  bind(name, "cluster1", "wide-named", "system:authenticated"),
 		"an agent, by a name that others have":       bind("wide", "cluster1", "wide-named", groups[0]),
 		"an agent, by the name of another cluster's": bind(name+"0", "cluster1", "wide-named", groups[0]),
+		"a ServiceAccount of a namespace that a label calls a cluster": func(ctx context.Context, c client.Client) error {
+			made := binding("open-cluster-management:wide:clusterrole:default:agent", "default", "wide-named", groups[0])
+			made.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "wide-agent"}}
+			return c.Create(ctx, made, client.DryRunAll)
+		},
 		"a binding that its deletion does not end": func(ctx context.Context, c client.Client) error {
 			kept := binding(name, "cluster1", "wide-named", groups[0])
 			kept.Finalizers = []string{"example.com/keep"}
