@@ -40,7 +40,7 @@ type reconciler interface {
 // setup adds all reconcilers to the manager, and the field indexes to its cache.
 func setup(ctx context.Context, mgr *hubprocess.Manager, c Config, foreignWorks cache.Cache) error {
 	now := clock.RealClock{}
-	addOns, err := newAddOns(mgr, mgr.Wire)
+	addOns, err := addonapi.NewClient(mgr.GetClient(), mgr.GetRESTMapper(), mgr.Wire)
 	trusted, failed := newAddOnsClient(mgr, c.Namespace)
 	if err := errors.Join(err, failed); err != nil {
 		return err
@@ -145,12 +145,6 @@ func optionalReconcilers(mgr ctrl.Manager, c Config, passes *fleet.Passes) ([]re
 		})
 	}
 	return all, nil
-}
-
-// newAddOns returns a client of add-ons in the versions that the hub serves.
-func newAddOns(mgr ctrl.Manager, wire addonapi.Wire) (addonapi.Client, error) {
-	configs, err := addonapi.DetectConfigs(mgr.GetRESTMapper())
-	return addonapi.Client{Client: mgr.GetClient(), Wire: wire, Configs: configs}, err
 }
 
 // newWorksClient returns a client of ManifestWorks without a cache.

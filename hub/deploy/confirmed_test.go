@@ -227,11 +227,11 @@ func TestWorksOfAnEarlierAddOnAreDeletedForTheNextOne(t *testing.T) {
 	work := func(name string, owners ...metav1.OwnerReference) *workv1.ManifestWork {
 		return &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: name, OwnerReferences: owners}}
 	}
-	going := work("addon-a-deploy-2", ownerReference(earlier, true))
+	going := work("addon-a-deploy-2", controlledBy(earlier))
 	going.DeletionTimestamp = &metav1.Time{Time: f.now}
 	f.works = []*workv1.ManifestWork{
-		work("addon-a-deploy-0", ownerReference(earlier, true)), work("addon-a-deploy-1", ownerReference(earlier, true), other),
-		going, work("addon-a-deploy-3", ownerReference(present, true)), work("addon-a-deploy-4", other), work("addon-a-deploy-5"),
+		work("addon-a-deploy-0", controlledBy(earlier)), work("addon-a-deploy-1", controlledBy(earlier), other),
+		going, work("addon-a-deploy-3", controlledBy(present)), work("addon-a-deploy-4", other), work("addon-a-deploy-5"),
 	}
 	p := decide(f)
 	require.ErrorContains(t, p.worksErr, "waiting until the ManifestWorks of an earlier add-on a are gone")

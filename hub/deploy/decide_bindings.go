@@ -269,7 +269,7 @@ func desiredBinding(f facts, key types.NamespacedName, permission grant) *rbacv1
 		RoleRef:  permission.RoleRef,
 	}
 	if key.Namespace == f.cluster.Name {
-		binding.OwnerReferences = []metav1.OwnerReference{ownerReference(f.addOn, false)}
+		binding.OwnerReferences = []metav1.OwnerReference{addonapi.Owner(f.owners, ownerKind, f.addOn)}
 		return binding
 	}
 	if permission.own {
@@ -312,16 +312,8 @@ func bindingOwners(there, desired *rbacv1.RoleBinding) []metav1.OwnerReference {
 	})
 }
 
-// ownerReference returns the reference to an add-on for an object that it owns.
-func ownerReference(addOn *addonv1beta1.ManagedClusterAddOn, controller bool) metav1.OwnerReference {
-	owner := metav1.OwnerReference{
-		APIVersion: addonv1beta1.GroupVersion.String(), Kind: "ManagedClusterAddOn", Name: addOn.Name, UID: addOn.UID,
-	}
-	if controller {
-		owner.Controller, owner.BlockOwnerDeletion = new(true), new(true)
-	}
-	return owner
-}
+// ownerKind is the kind of the owner of what is made for an add-on on one cluster.
+const ownerKind = "ManagedClusterAddOn"
 
 // ours reports whether an object belongs to this add-on, and not to an earlier one of the same name.
 func ours(object metav1.Object, addOn *addonv1beta1.ManagedClusterAddOn) bool {

@@ -97,7 +97,9 @@ func hostName(f facts) string { return f.addOn.Annotations[names.AnnotationHosti
 
 // setOf returns a set of works of the add-on. The namespace of the hosting cluster is empty in default mode.
 func setOf(f facts, side works.Side, purpose works.Purpose) works.Set {
-	set := works.Set{AddOn: f.addOn, Side: side, Purpose: purpose, Namespace: f.addOn.Namespace}
+	set := works.Set{
+		AddOn: f.addOn, Owners: f.owners, Side: side, Purpose: purpose, Namespace: f.addOn.Namespace,
+	}
 	if side == works.Hosting {
 		set.Namespace = hostName(f)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/deploy/hosting"
 	"github.com/spokelet/spokelet/hub/deploy/works"
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -20,6 +21,8 @@ type facts struct {
 	now time.Time
 	// account is the ServiceAccount as which bindings are written, see Reconciler.
 	account string
+	// owners is the version in which owner references name add-ons.
+	owners addonapi.Wire
 	// relevant is false when there is nothing to deploy. Then only deleting may be set, or configuration, addOn and works.
 	relevant bool
 	// byOthers reports that another program makes the add-on.

@@ -16,6 +16,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/hub/deploy/works"
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -204,7 +205,7 @@ func TestTheWorkOfAHookRunsTheHookAndNothingElse(t *testing.T) {
 	require.NotNil(t, work)
 	assert.Equal(t, "c1/addon-a-pre-delete", work.Namespace+"/"+work.Name)
 	assert.Equal(t, map[string]string{names.LabelAddonName: "a"}, work.Labels)
-	owner := ownerReference(f.addOn, true)
+	owner := controlledBy(f.addOn)
 	owner.BlockOwnerDeletion = nil
 	assert.Equal(t, []metav1.OwnerReference{owner}, work.OwnerReferences,
 		"a deletion in the foreground must not delete the hook with the add-on")
@@ -270,4 +271,11 @@ func TestAnAddOnIsKnownToBeOfTemplatesAfterItsManagementIsGone(t *testing.T) {
 	assert.False(t, ofTemplates(addOn, template))
 	addOn.Status.SupportedConfigs = []addonv1beta1.ConfigGroupResource{template}
 	assert.True(t, ofTemplates(addOn, template))
+}
+
+// controlledBy returns the reference to an add-on for a work that it owns.
+func controlledBy(addOn *addonv1beta1.ManagedClusterAddOn) metav1.OwnerReference {
+	owner := addonapi.Owner("", ownerKind, addOn)
+	owner.Controller, owner.BlockOwnerDeletion = new(true), new(true)
+	return owner
 }

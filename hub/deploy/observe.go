@@ -27,7 +27,7 @@ import (
 // observeAccess reads the first facts about one add-on on one cluster, by which its agent may have roles or not. With
 // an error, f.ended is what must go whatever is unknown: on a cluster that is not accepted, no add-on has roles.
 func (r *Reconciler) observeAccess(ctx context.Context, key types.NamespacedName) (facts, error) {
-	f := facts{now: r.Clock.Now(), account: r.account(), rules: r.Hosting}
+	f := facts{now: r.Clock.Now(), account: r.account(), owners: r.AddOns.Owners, rules: r.Hosting}
 	var err error
 	if f.cluster, err = r.clusterOf(ctx, f, key.Namespace); err != nil {
 		return f, err
@@ -255,7 +255,9 @@ func (r *Reconciler) clusterSets(ctx context.Context) ([]*clusterv1beta2.Managed
 func (r *Reconciler) observeDeletion(
 	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, live map[string]*clusterv1.ManagedCluster,
 ) (deletionFacts, error) {
-	f := deletionFacts{facts: facts{now: r.Clock.Now(), addOn: addOn, rules: r.Hosting, live: live}, managed: true}
+	f := deletionFacts{facts: facts{
+		now: r.Clock.Now(), owners: r.AddOns.Owners, addOn: addOn, rules: r.Hosting, live: live,
+	}, managed: true}
 	agent, found, err := r.Agents.Agent(ctx, addOn.Name)
 	if err != nil {
 		return f, err

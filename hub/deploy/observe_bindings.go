@@ -64,16 +64,16 @@ func (r *Reconciler) observeEnded(
 	all, err := r.listBindings(ctx, key)
 	gone := f.addOn == nil && isAccepted(f.cluster)
 	return slices.DeleteFunc(all, func(binding *rbacv1.RoleBinding) bool {
-		return !isAgents(binding) || gone && isCollected(binding, key)
+		return !isAgents(binding) || gone && isCollected(binding, key, f.owners)
 	}), err
 }
 
 // isCollected reports whether Kubernetes deletes an object when the add-on of that key is gone. It finds owners only in
 // versions that it serves, as that in which we write them.
-func isCollected(object client.Object, key types.NamespacedName) bool {
+func isCollected(object client.Object, key types.NamespacedName, version addonapi.Wire) bool {
 	owners := object.GetOwnerReferences()
 	return object.GetNamespace() == key.Namespace && len(owners) == 1 && owners[0].Name == key.Name &&
-		owners[0].Kind == "ManagedClusterAddOn" && owners[0].APIVersion == addonv1beta1.GroupVersion.String()
+		owners[0].Kind == ownerKind && owners[0].APIVersion == addonapi.OwnerVersion(version)
 }
 
 // confirmEnded reads from the API server that an agent that is about to lose its roles may have none: a cache may show

@@ -415,7 +415,7 @@ func TestWorksThatCannotBePlanned(t *testing.T) {
 				earlier := f.addOn.DeepCopy()
 				earlier.UID = "earlier"
 				f.works = []*workv1.ManifestWork{{ObjectMeta: metav1.ObjectMeta{
-					Namespace: "c1", Name: "addon-a-deploy-3", OwnerReferences: []metav1.OwnerReference{ownerReference(earlier, true)},
+					Namespace: "c1", Name: "addon-a-deploy-3", OwnerReferences: []metav1.OwnerReference{controlledBy(earlier)},
 				}}}
 				return f
 			}(),

@@ -54,7 +54,7 @@ func TestWhoInstalledAnAddOnIsReadFromItsManagedFields(t *testing.T) {
 			f := with(ready(true), mine)
 			addon, isBeta := f.addon.(*addonv1beta1.ManagedClusterAddOn)
 			require.True(t, isBeta)
-			setOwner(addon, f.cma)
+			setOwner(addon, f.cma, "")
 			addon.ManagedFields = test.entries
 			if test.change != nil {
 				test.change(addon)
@@ -73,7 +73,7 @@ func TestWhoInstalledAnAddOnIsReadFromItsManagedFields(t *testing.T) {
 // byOCM is an add-on that another add-on manager installed for a placement.
 func byOCM(f *facts) {
 	mine(f)
-	setOwner(f.addon, f.cma)
+	setOwner(f.addon, f.cma, "")
 	f.addon.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "addon"}})
 }
 
@@ -89,6 +89,6 @@ func TestAnAddOnThatAnotherManagerInstalledIsTakenOver(t *testing.T) {
 	require.Len(t, r.kept, 1)
 	assert.Contains(t, r.kept[0], "installed by addon before this hub manager")
 
-	p = decide(with(ready(true), mine, func(f *facts) { setOwner(f.addon, f.cma) }))
+	p = decide(with(ready(true), mine, func(f *facts) { setOwner(f.addon, f.cma, "") }))
 	assert.Nil(t, p.update, "a person made it")
 }

@@ -61,7 +61,7 @@ func newLateHub(t *testing.T, exists bool, have, cached, live map[string]string)
 				Labels: map[string]string{names.LabelInstalledBy: names.InstalledByPlacement},
 			}}
 			addOn.Annotations, _ = copied(nil, have, true)
-			setOwner(addOn, cma)
+			setOwner(addOn, cma, "")
 			objects = append(objects, addOn)
 		}
 		return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).

@@ -26,6 +26,8 @@ const ownerKind = "ClusterManagementAddOn"
 type facts struct {
 	now     time.Time
 	cluster string
+	// owners is the version in which owner references name add-ons.
+	owners addonapi.Wire
 	// cma is the ClusterManagementAddOn in the version of the wire; nil when it does not exist.
 	cma client.Object
 	// addon is the ManagedClusterAddOn in the version of the wire; nil when it does not exist.
@@ -89,7 +91,7 @@ func install(f facts) plan {
 	want := metav1.ObjectMeta{
 		Labels: f.addon.GetLabels(), Annotations: f.addon.GetAnnotations(), OwnerReferences: f.addon.GetOwnerReferences(),
 	}
-	changed := setOwner(&want, f.cma)
+	changed := setOwner(&want, f.cma, f.owners)
 	if installedBy(f.addon) != "" {
 		want.Labels = maps.Clone(want.Labels)
 		metav1.SetMetaDataLabel(&want, names.LabelInstalledBy, names.InstalledByPlacement)
@@ -131,7 +133,7 @@ func create(f facts) plan {
 	if annotations, differ := copied(nil, f.managed.Annotations, f.asOCM); differ {
 		addon.Annotations = annotations
 	}
-	setOwner(addon, f.cma)
+	setOwner(addon, f.cma, f.owners)
 	return plan{create: addon}
 }
 
@@ -163,7 +165,7 @@ func ensureOwner(f facts) plan {
 	want := metav1.ObjectMeta{
 		Labels: f.addon.GetLabels(), Annotations: f.addon.GetAnnotations(), OwnerReferences: f.addon.GetOwnerReferences(),
 	}
-	return updated(f, want, setOwner(&want, f.cma))
+	return updated(f, want, setOwner(&want, f.cma, f.owners))
 }
 
 // copyOf returns a copy of an object that may be changed.
@@ -174,12 +176,10 @@ func copyOf[T client.Object](o T) T {
 
 // setOwner makes the ClusterManagementAddOn an owner of the add-on, and its controller unless it has another one. It
 // reports whether that changed anything.
-func setOwner(addon, cma metav1.Object) bool {
+func setOwner(addon, cma metav1.Object, version addonapi.Wire) bool {
 	yes := true
-	want := metav1.OwnerReference{
-		APIVersion: addonv1beta1.GroupVersion.String(), Kind: ownerKind, Name: cma.GetName(), UID: cma.GetUID(),
-		Controller: &yes, BlockOwnerDeletion: &yes,
-	}
+	want := addonapi.Owner(version, ownerKind, cma)
+	want.Controller, want.BlockOwnerDeletion = &yes, &yes
 	have := addon.GetOwnerReferences()
 	refs := make([]metav1.OwnerReference, 0, len(have)+1)
 	same := false

@@ -108,7 +108,7 @@ func with(f facts, change ...func(*facts)) facts {
 func installed(f *facts) {
 	mine(f)
 	f.addon.SetLabels(map[string]string{names.LabelInstalledBy: names.InstalledByPlacement})
-	setOwner(f.addon, f.cma)
+	setOwner(f.addon, f.cma, "")
 }
 
 // mine adds the add-on as a person creates it.
@@ -274,7 +274,7 @@ func TestOwners(t *testing.T) {
 	for sentence, tc := range tests {
 		t.Run(sentence, func(t *testing.T) {
 			addon := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{OwnerReferences: tc.have}}
-			changed := setOwner(addon, cma)
+			changed := setOwner(addon, cma, "")
 			assert.Equal(t, tc.want != nil, changed)
 			if tc.want != nil {
 				assert.Equal(t, tc.want, addon.OwnerReferences)

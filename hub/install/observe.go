@@ -24,7 +24,7 @@ import (
 
 // observe reads the facts about one add-on on one cluster from the cache.
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (facts, error) {
-	f := facts{now: r.Clock.Now(), cluster: key.Namespace, asOCM: r.TrustAsOCM}
+	f := facts{now: r.Clock.Now(), cluster: key.Namespace, owners: r.AddOns.Owners, asOCM: r.TrustAsOCM}
 	var err error
 	if f.cma, err = r.AddOns.PeekClusterManagementAddOn(ctx, key.Name); err != nil || f.cma == nil {
 		return f, err

@@ -15,7 +15,7 @@ import (
 )
 
 func TestTokensOfAServiceAccountOfOthersAreGrantedToNobody(t *testing.T) {
-	foreign := wanted(key, nil)[0]
+	foreign := wanted(key, nil, "")[0]
 	foreign.SetLabels(nil)
 	for sentence, tc := range map[string]struct {
 		there []client.Object

@@ -78,7 +78,7 @@ func TestAServiceAccountIsRemovedOnlyForWhatTheAPIServerHas(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			build := func(objects []client.Object) client.Client {
-				first := wanted(key, token)
+				first := wanted(key, token, "")
 				for _, object := range first {
 					object.SetAnnotations(map[string]string{"first": "yes"})
 				}
@@ -90,7 +90,7 @@ func TestAServiceAccountIsRemovedOnlyForWhatTheAPIServerHas(t *testing.T) {
 				Clock: clocktesting.NewFakePassiveClock(now),
 			}
 			_, _ = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}) // The status may be a lost race.
-			for _, object := range wanted(key, token) {
+			for _, object := range wanted(key, token, "") {
 				found := emptyLike(object)
 				err := cached.Get(t.Context(), client.ObjectKeyFromObject(object), found)
 				require.NoError(t, client.IgnoreNotFound(err))
@@ -113,9 +113,9 @@ func earlierAndPresent() (earlier, present *addonv1beta1.ManagedClusterAddOn) {
 // Shows: registration/infrastructure-confirmed
 func TestNoServiceAccountIsGivenToAnAddOnThatOnlyTheCacheHas(t *testing.T) {
 	earlier, present := earlierAndPresent()
-	cached := hubWith(t, append(wanted(key, nil), cluster(true), earlier)...)
+	cached := hubWith(t, append(wanted(key, nil, ""), cluster(true), earlier)...)
 	r := &Reconciler{
-		Client: cached, Live: hubWith(t, append(wanted(key, nil), cluster(true), present)...),
+		Client: cached, Live: hubWith(t, append(wanted(key, nil, ""), cluster(true), present)...),
 		AddOns: addonapi.Client{Client: cached, Wire: addonapi.WireBeta}, Clock: clocktesting.NewFakePassiveClock(now),
 	}
 	_, _ = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
@@ -127,7 +127,7 @@ func TestNoServiceAccountIsGivenToAnAddOnThatOnlyTheCacheHas(t *testing.T) {
 // Shows: registration/infrastructure-confirmed
 func TestNoServiceAccountIsAdoptedForAnAddOnThatOnlyTheCacheHas(t *testing.T) {
 	earlier, present := earlierAndPresent()
-	cache, live := hubWith(t, cluster(true), earlier), hubWith(t, append(wanted(key, nil), cluster(true), present)...)
+	cache, live := hubWith(t, cluster(true), earlier), hubWith(t, append(wanted(key, nil, ""), cluster(true), present)...)
 	// What is read is of the cache, and what is written goes to the API server.
 	both := interceptor.NewClient(live, interceptor.Funcs{
 		Get: func(ctx context.Context, _ client.WithWatch, k client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -149,7 +149,7 @@ func TestNoServiceAccountIsAdoptedForAnAddOnThatOnlyTheCacheHas(t *testing.T) {
 func isNotOf(t *testing.T, addOn *addonv1beta1.ManagedClusterAddOn, c client.Client) {
 	t.Helper()
 	account := &corev1.ServiceAccount{}
-	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(wanted(key, nil)[0]), account))
+	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(wanted(key, nil, "")[0]), account))
 	for _, owner := range account.OwnerReferences {
 		assert.NotEqual(t, addOn.UID, owner.UID)
 	}

@@ -72,7 +72,7 @@ func decide(f facts) plan {
 		return plan{intent: intentRefuse, why: f.foreign.Error()}
 	}
 	p := plan{intent: intentKeep, withdraw: removals(f.have[1:])}
-	for i, want := range wanted(f.key, f.addOn) {
+	for i, want := range wanted(f.key, f.addOn, f.owners) {
 		if s := towards(f.have[i], want, f.addOn); i == 0 {
 			p.steps = []step{s}
 		} else {
@@ -128,14 +128,14 @@ func towards(there, want client.Object, addOn *addonv1beta1.ManagedClusterAddOn)
 const ownerKind = "ManagedClusterAddOn"
 
 // wanted returns the desired infrastructure: ServiceAccount, Role, RoleBinding. An add-on, if given, owns it.
-func wanted(key types.NamespacedName, addOn *addonv1beta1.ManagedClusterAddOn) []client.Object {
+func wanted(
+	key types.NamespacedName, addOn *addonv1beta1.ManagedClusterAddOn, version addonapi.Wire,
+) []client.Object {
 	infrastructure := tokens.Render(key.Namespace, key.Name)
 	all := []client.Object{infrastructure.ServiceAccount, infrastructure.Role, infrastructure.Binding}
 	for _, object := range all {
 		if addOn != nil {
-			object.SetOwnerReferences([]metav1.OwnerReference{{
-				APIVersion: addonv1beta1.GroupVersion.String(), Kind: ownerKind, Name: addOn.Name, UID: addOn.UID,
-			}})
+			object.SetOwnerReferences([]metav1.OwnerReference{addonapi.Owner(version, ownerKind, addOn)})
 		}
 	}
 	return all

@@ -49,7 +49,7 @@ func addOn(registrations ...addonv1beta1.RegistrationConfig) *addonv1beta1.Manag
 
 // built returns the infrastructure of an add-on as the API server would have it.
 func built(of *addonv1beta1.ManagedClusterAddOn) []client.Object {
-	all := wanted(key, of)
+	all := wanted(key, of, "")
 	for i, object := range all {
 		object.SetUID(types.UID([]string{"sa", "role", "binding"}[i]))
 		object.SetResourceVersion("7")
@@ -217,14 +217,14 @@ func TestTowards(t *testing.T) {
 		}), reconcile.Keep, nil},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			s := towards(tc.there, wanted(key, this)[tc.index], this)
+			s := towards(tc.there, wanted(key, this, "")[tc.index], this)
 			assert.Equal(t, tc.verb == blocked, s.blocked != nil)
 			assert.Equal(t, tc.verb, s.Verb)
 			if tc.check != nil {
 				tc.check(t, s.After)
 			}
 			if s.Verb == reconcile.Patch {
-				again := towards(s.After, wanted(key, this)[tc.index], this)
+				again := towards(s.After, wanted(key, this, "")[tc.index], this)
 				assert.Equal(t, reconcile.Keep, again.Verb, "one repair is enough")
 			}
 		})
@@ -251,7 +251,7 @@ func TestConclude(t *testing.T) {
 			"Failed to apply token infrastructure: boom",
 		},
 		"a name is taken": {
-			plan{intent: intentKeep}, result{err: errors.Join(&takenError{wanted(key, nil)[0]})}, metav1.ConditionFalse,
+			plan{intent: intentKeep}, result{err: errors.Join(&takenError{wanted(key, nil, "")[0]})}, metav1.ConditionFalse,
 			"Failed to apply token infrastructure: ServiceAccount c1/a-agent exists already and is not ours, so it is left " +
 				"alone; delete it, or hand it over by labelling it addon.open-cluster-management.io/name=<name of the add-on> " +
 				"and addon.open-cluster-management.io/token-infrastructure=true",
@@ -295,7 +295,7 @@ func TestANewGenerationAloneIsNoReasonToWrite(t *testing.T) {
 func TestSettle(t *testing.T) {
 	f := facts{now: now}
 	assert.Equal(t, reconcile.ClassDone, outcomeOf(f, result{}).Class())
-	taken := outcomeOf(f, result{err: errors.Join(&takenError{wanted(key, nil)[0]})})
+	taken := outcomeOf(f, result{err: errors.Join(&takenError{wanted(key, nil, "")[0]})})
 	assert.Equal(t, reconcile.ClassWaiting, taken.Class())
 	assert.Equal(t, now.Add(takenRetry), taken.Wake(), "objects of others are not watched")
 	assert.Equal(t, reconcile.ClassRetry, outcomeOf(f, result{err: errors.New("boom")}).Class())

@@ -61,6 +61,8 @@ type facts struct {
 	now time.Time
 	// key is the namespace of the cluster and the name of the add-on.
 	key types.NamespacedName
+	// owners is the version in which owner references name add-ons.
+	owners addonapi.Wire
 	// addOn is nil when it does not exist, or is unknown.
 	addOn *addonv1beta1.ManagedClusterAddOn
 	// unknown is why the add-on could not be read, on a cluster that is not accepted; nil when it could.
@@ -76,7 +78,7 @@ type facts struct {
 // observe reads the facts. A read error ends the pass, as nothing is deleted on a guess, but for one: on a cluster that
 // is not accepted no add-on has an identity, whatever else the add-on says.
 func (r *Reconciler) observe(ctx context.Context, reader client.Reader, key types.NamespacedName) (facts, error) {
-	f := facts{now: r.Clock.Now(), key: key}
+	f := facts{now: r.Clock.Now(), key: key, owners: r.AddOns.Owners}
 	cluster, err := reconcile.Get(ctx, reader, types.NamespacedName{Name: key.Namespace}, &clusterv1.ManagedCluster{})
 	if err != nil {
 		return facts{}, err
@@ -88,7 +90,7 @@ func (r *Reconciler) observe(ctx context.Context, reader client.Reader, key type
 	if f.unknown != nil && f.accepted {
 		return facts{}, f.unknown
 	}
-	for _, object := range wanted(key, nil) {
+	for _, object := range wanted(key, nil, "") {
 		there, err := reconcile.Get(ctx, reader, client.ObjectKeyFromObject(object), emptyLike(object))
 		if err != nil {
 			return facts{}, err

@@ -45,6 +45,43 @@ func Detect(mapper meta.RESTMapper) (Wire, error) {
 	return "", fmt.Errorf("the hub serves %s neither in %s nor in %s: are its CRDs installed?", kind, WireAlpha, WireBeta)
 }
 
+// DetectOwners returns the version in which owner references name add-ons: v1beta1 where it is served, because v1alpha1
+// may go, otherwise v1alpha1. Kubernetes collects nothing whose owner is in a version that is not served.
+func DetectOwners(mapper meta.RESTMapper) (Wire, error) {
+	kind := schema.GroupKind{Group: addonv1beta1.GroupName, Kind: "ManagedClusterAddOn"}
+	_, err := mapper.RESTMapping(kind, string(WireBeta))
+	switch {
+	case err == nil:
+		return WireBeta, nil
+	case meta.IsNoMatchError(err):
+		return WireAlpha, nil
+	}
+	return "", fmt.Errorf("asking the hub whether it serves %s in %s: %w", kind, WireBeta, err)
+}
+
+// Owner returns a reference to a ManagedClusterAddOn or ClusterManagementAddOn as an owner, which is neither the
+// controller nor blocks the deletion; version is that of Client.Owners.
+func Owner(version Wire, kind string, owner metav1.Object) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: OwnerVersion(version), Kind: kind, Name: owner.GetName(), UID: owner.GetUID(),
+	}
+}
+
+// OwnerVersion returns the apiVersion of owner references to add-ons in a version, which is empty for WireBeta.
+func OwnerVersion(version Wire) string {
+	return schema.GroupVersion{Group: addonv1beta1.GroupName, Version: string(cmp.Or(version, WireBeta))}.String()
+}
+
+// NewClient returns a Client in the versions that the hub of a mapper serves.
+func NewClient(of client.Client, mapper meta.RESTMapper, wire Wire) (Client, error) {
+	configs, err := DetectConfigs(mapper)
+	if err != nil {
+		return Client{}, err
+	}
+	owners, err := DetectOwners(mapper)
+	return Client{Client: of, Wire: wire, Owners: owners, Configs: configs}, err
+}
+
 // DetectConfigs returns the API versions of the configurations of add-ons. Of a kind that is not served, the usual
 // version is assumed.
 func DetectConfigs(mapper meta.RESTMapper) (confighash.Versions, error) {
@@ -78,6 +115,8 @@ type Client struct {
 	Client client.Client
 	// Wire is the version on the wire; empty means WireAlpha.
 	Wire Wire
+	// Owners is the version in which owner references name add-ons; empty means WireBeta.
+	Owners Wire
 	// Configs are the served versions of the configurations of add-ons.
 	Configs confighash.Versions
 }

@@ -127,11 +127,10 @@ func newManager(ctx context.Context, c Config, cfg *rest.Config, own addOns) (*h
 
 // setup adds the reconcilers to the manager, and the field indexes to its cache.
 func setup(ctx context.Context, mgr *hubprocess.Manager, c Config, own addOns) error {
-	configs, err := addonapi.DetectConfigs(mgr.GetRESTMapper())
+	api, err := addonapi.NewClient(mgr.GetClient(), mgr.GetRESTMapper(), mgr.Wire)
 	if err != nil {
 		return err
 	}
-	api := addonapi.Client{Client: mgr.GetClient(), Wire: mgr.Wire, Configs: configs}
 	changed := objectwatch.NewChanges(2)
 	others, err := objectwatch.New(mgr.GetConfig(), c.WatchedConfigs, changed.Send)
 	if err != nil {
@@ -141,7 +140,7 @@ func setup(ctx context.Context, mgr *hubprocess.Manager, c Config, own addOns) e
 		return fmt.Errorf("registering the watch of configurations of any kind: %w", err)
 	}
 	store := &addonconfig.Store{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Versions: configs, Home: c.HubNamespace, Others: others,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Versions: api.Configs, Home: c.HubNamespace, Others: others,
 		Limit: c.WatchedConfigs, Kinds: own.kinds(),
 	}
 	follower := &configure.Follower{

@@ -9,6 +9,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -27,6 +28,8 @@ const (
 type Set struct {
 	// AddOn is the add-on; its namespace is the managed cluster.
 	AddOn *addonv1beta1.ManagedClusterAddOn
+	// Owners is the version in which owner references name it; empty means v1beta1.
+	Owners addonapi.Wire
 	// Side is the cluster that the works are for.
 	Side Side
 	// Purpose says what they are for.
@@ -121,10 +124,8 @@ func (s Set) owners() []metav1.OwnerReference {
 	if s.Namespace != s.AddOn.Namespace {
 		return nil
 	}
-	owner := metav1.OwnerReference{
-		APIVersion: addonv1beta1.GroupVersion.String(), Kind: "ManagedClusterAddOn", Name: s.AddOn.Name,
-		UID: s.AddOn.UID, Controller: new(true),
-	}
+	owner := addonapi.Owner(s.Owners, "ManagedClusterAddOn", s.AddOn)
+	owner.Controller = new(true)
 	if s.AddOn.DeletionTimestamp.IsZero() {
 		owner.BlockOwnerDeletion = new(true)
 	}
