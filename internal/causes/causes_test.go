@@ -188,3 +188,14 @@ func TestTheFirstCauseOfACluster(t *testing.T) {
 		})
 	}
 }
+
+// The agent of a cluster writes conditions of its add-ons. One without a time hides nothing about the others.
+func TestAConditionWithoutATimeDoesNotSaySinceWhen(t *testing.T) {
+	timed := cond("RegistrationApplied", "False", "SetPermissionFailed", 2)
+	for _, zero := range []string{"Configured", "ManifestApplied"} { // before and after it in the chain
+		untimed := cond(zero, "False", "Any", 0)
+		untimed.LastTransitionTime = metav1.Time{}
+		_, since := FirstFalse([]metav1.Condition{timed, untimed}, BlockingConditions())
+		assert.Equal(t, at(2).Time, since, zero)
+	}
+}
