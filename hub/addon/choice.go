@@ -74,6 +74,13 @@ func (c Choice) Counting(resource addonv1beta1.ConfigGroupResource) *ChosenConfi
 	return nil
 }
 
+// several reports whether another configuration counts than the first one of its kind.
+func (c Choice) several() bool {
+	return slices.ContainsFunc(c.Configs, func(config ChosenConfig) bool {
+		return c.First(config.ConfigGroupResource) != c.Counting(config.ConfigGroupResource)
+	})
+}
+
 // Configuration is the decision about the configuration of one add-on in one pass.
 type Configuration struct {
 	// Choice holds what the add-on runs with; it is unknown while Err is set.

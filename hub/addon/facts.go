@@ -124,8 +124,7 @@ func (a *author) key(request Request, namespace string) (string, error) {
 	for _, config := range request.Choice.Configs {
 		all = append(all, config.Group, config.Resource, config.Namespace, config.Name, config.SpecHash)
 	}
-	if first, counts := request.Choice.First(deploymentConfigs()),
-		request.Choice.Counting(deploymentConfigs()); first != counts {
+	if request.Choice.several() {
 		all = append(all, request.Choice.Precedence)
 	}
 	raw, err := json.Marshal(all)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -14,7 +13,7 @@ import (
 	"github.com/spokelet/spokelet/csr/approve"
 	"github.com/spokelet/spokelet/csr/sign"
 	"github.com/spokelet/spokelet/hub/addon"
-	"github.com/spokelet/spokelet/internal/confighash"
+	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/hubprocess"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -230,7 +229,7 @@ func missing(f facts) *note {
 // in the configurations that were decided for it.
 func registersSame(a, b *addonv1beta1.ManagedClusterAddOn) bool {
 	return hubprocess.SameWishes(a, b) &&
-		maps.Equal(confighash.Map(a.Status.ConfigReferences), confighash.Map(b.Status.ConfigReferences))
+		addonconfig.SameDesired(a.Status.ConfigReferences, b.Status.ConfigReferences)
 }
 
 // noCluster says that the cluster that a request names does not exist.

@@ -91,7 +91,9 @@ func matches(work *workv1.ManifestWork, references []addonv1beta1.ConfigReferenc
 			return false
 		}
 	}
-	return maps.Equal(want, have)
+	// Programs of others, and earlier versions, do not note the order.
+	order, noted := work.Annotations[names.AnnotationConfigOrder]
+	return maps.Equal(want, have) && (!noted || order == confighash.OrderOf(references))
 }
 
 // ready reports whether the present generation of a work is applied and available.

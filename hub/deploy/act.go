@@ -172,11 +172,13 @@ func placedIn(work *workv1.ManifestWork, to map[placed]bool) {
 	}
 }
 
-// changesConfigs reports whether a plan writes other configurations into works that are there.
+// changesConfigs reports whether a plan writes, or may write, other configurations into works that are there. Where the
+// same ones have another order, only the content shows it.
 func changesConfigs(p plan) bool {
 	of := func(w *workv1.ManifestWork) string { return w.Annotations[names.AnnotationConfigSpecHash] }
 	return slices.ContainsFunc(p.works, func(s workStep) bool {
-		return s.Verb == reconcile.Patch && of(s.Before) != of(s.After)
+		return s.Verb == reconcile.Patch && (of(s.Before) != of(s.After) ||
+			!equality.Semantic.DeepEqual(s.Before.Spec.Workload, s.After.Spec.Workload))
 	})
 }
 

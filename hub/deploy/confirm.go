@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/deploy/hosting"
-	"github.com/spokelet/spokelet/internal/confighash"
+	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/hubprocess"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -71,8 +71,7 @@ func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (doubt, error) 
 		if err != nil || live == nil || (again && live.DeletionTimestamp != nil) {
 			return doubt{behind: err == nil}, err
 		}
-		has := confighash.Map(f.addOn.Status.ConfigReferences)
-		if back && !maps.Equal(confighash.Map(live.Status.ConfigReferences), has) {
+		if back && !addonconfig.SameDesired(live.Status.ConfigReferences, f.addOn.Status.ConfigReferences) {
 			return doubt{behind: true}, nil
 		}
 		if removes && !hubprocess.SameWishes(live, f.addOn) {

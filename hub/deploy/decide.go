@@ -203,9 +203,10 @@ func byTemplate(f facts, own []*workv1.ManifestWork) bool {
 
 // rollsOut reports whether this pass brings different content of a template to the cluster.
 func rollsOut(f facts, own []*workv1.ManifestWork) bool {
-	want := templateHashes(works.ConfigHashes(f.rendering.Configs))
+	want, order := templateHashes(works.ConfigHashes(f.rendering.Configs)), works.ConfigOrder(f.rendering.Configs)
 	return slices.ContainsFunc(own, func(work *workv1.ManifestWork) bool {
-		return !maps.Equal(want, templateHashes(work.Annotations[names.AnnotationConfigSpecHash]))
+		had, noted := work.Annotations[names.AnnotationConfigOrder]
+		return noted && had != order || !maps.Equal(want, templateHashes(work.Annotations[names.AnnotationConfigSpecHash]))
 	})
 }
 

@@ -204,7 +204,8 @@ func needsVerifying(f facts, standing works.Standing) bool {
 // otherwise.
 func currentWorks(f facts) *worksPlan {
 	standing, current := works.Current(f.works, works.Options{
-		Inputs: fingerprint(f, f.key), By: f.by, Hashes: works.ConfigHashes(f.rendering.Configs),
+		Inputs: fingerprint(f, f.key), By: f.by,
+		Hashes: works.ConfigHashes(f.rendering.Configs), Order: works.ConfigOrder(f.rendering.Configs),
 	}, steadySets(f)...)
 	if f.key == "" || !current {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -149,8 +150,22 @@ func (r *Reconciler) runBindings(ctx context.Context, steps []bindingStep) []err
 	return failed
 }
 
-// runEverywhere runs the step of a ClusterRoleBinding. Every write but a deletion needs the consent. A policy asks for
-// it as well; this is for hubs without policies, where the other consents would be enough for the API server.
+// givesNothing reports whether a step gives no subject a role that it does not have.
+func givesNothing(s bindingStep) bool {
+	switch s.Verb {
+	case reconcile.Delete, reconcile.Keep:
+		return true
+	case reconcile.Patch:
+		return s.Before.RoleRef == s.After.RoleRef && !slices.ContainsFunc(s.After.Subjects, func(subject rbacv1.Subject) bool {
+			return !slices.Contains(s.Before.Subjects, subject)
+		})
+	default:
+		return false
+	}
+}
+
+// runEverywhere runs the step of a ClusterRoleBinding. Every write that gives anything needs the consent. A policy asks
+// for it as well; this is for hubs without policies, where the other consents would be enough for the API server.
 func (r *Reconciler) runEverywhere(ctx context.Context, s bindingStep) error {
 	if s.Verb == reconcile.Replace { // The former role goes, whether anybody consented to the next one or not.
 		if err := r.runEverywhere(ctx, bindingStep{Verb: reconcile.Delete, Before: s.Before}); err != nil {
@@ -158,7 +173,7 @@ func (r *Reconciler) runEverywhere(ctx context.Context, s bindingStep) error {
 		}
 		s = bindingStep{Verb: reconcile.Create, After: s.After}
 	}
-	if s.Verb != reconcile.Delete && s.Verb != reconcile.Keep {
+	if !givesNothing(s) {
 		if err := r.consented(ctx, s.After.RoleRef.Name); err != nil {
 			return err
 		}

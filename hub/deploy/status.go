@@ -337,9 +337,10 @@ func outcomeOf(f facts, p plan, done results, published error) reconcile.Outcome
 	outcome = outcome.And(answered(f.registrationsErr, f.setupErr, f.withheld, f.refused, p.worksErr))
 	for _, err := range slices.Concat(done.bindings, done.works) {
 		var occupied *nameTakenError
+		var unconsented *notConsentedError
 		switch {
 		case err == nil:
-		case apierrors.IsForbidden(err), apierrors.IsNotFound(err), errors.As(err, &occupied):
+		case apierrors.IsForbidden(err), apierrors.IsNotFound(err), errors.As(err, &occupied), errors.As(err, &unconsented):
 			wake := f.now.Add(pause.Spread(retryDelay(f), 1, f.addOn.Namespace, f.addOn.Name))
 			outcome = outcome.And(reconcile.Waiting(wake))
 		default:

@@ -1,8 +1,11 @@
 package addonapi
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -10,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // AutoDiscovery reads spec.hostedModeAutoDiscovery.mode of a ClusterManagementAddOn with a reader without a cache, and
@@ -34,6 +39,26 @@ func AutoDiscovery(ctx context.Context, live client.Reader, name string) (mode, 
 		version = list.Items[i].GetResourceVersion()
 		// A value of another type is none that anybody knows.
 		mode, _, _ = unstructured.NestedString(list.Items[i].Object, "spec", "hostedModeAutoDiscovery", "mode")
+		mode = cmp.Or(mode, carriedMode(list.Items[i].GetAnnotations()[names.AnnotationCarried]))
 	}
 	return mode, version, nil
+}
+
+// carriedMode returns the mode from the annotation that carries fields of v1beta1 through v1alpha1; empty for none. It
+// is there until the webhook converts: before that, the API server renames the version of what is stored.
+func carriedMode(annotation string) string {
+	var carried map[string][]struct {
+		Path  []string `json:"path"`
+		Value any      `json:"value"`
+	}
+	if json.Unmarshal([]byte(annotation), &carried) != nil {
+		return "" // The webhook leaves such an annotation alone.
+	}
+	for _, field := range carried[string(WireBeta)] {
+		if value, is := field.Value.(map[string]any); is && slices.Equal(field.Path, []string{"spec", "hostedModeAutoDiscovery"}) {
+			mode, _ := value["mode"].(string)
+			return mode
+		}
+	}
+	return ""
 }

@@ -27,8 +27,7 @@ func ContentsOf(references []addonv1beta1.ConfigReference) Contents {
 		kinds[kind] = append(kinds[kind], key)
 	}
 	contents := make(Contents, len(kinds))
-	for kind, keys := range kinds {
-		slices.Sort(keys)
+	for kind, keys := range kinds { // Of several of a kind one counts, by its place.
 		contents[kind] = digest(strings.Join(keys, "\n"), 16)
 	}
 	return contents

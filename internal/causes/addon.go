@@ -44,7 +44,8 @@ func FirstFalse(conditions []metav1.Condition, types []string) (*metav1.Conditio
 		if best == nil {
 			best = c
 		}
-		if at := c.LastTransitionTime.Time; since.IsZero() || at.Before(since) {
+		// An agent may leave the time out, which says nothing of the others.
+		if at := c.LastTransitionTime.Time; !at.IsZero() && (since.IsZero() || at.Before(since)) {
 			since = at
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -72,4 +74,35 @@ func Map(references []addonv1beta1.ConfigReference) map[string]string {
 		}
 	}
 	return hashes
+}
+
+// Order returns a hash of the order of configurations, by their keys (Key), as the annotation of an add-on's
+// ManifestWorks has it; empty where no kind has several. Of several of a kind one counts, by its place.
+func Order(keys []string) string {
+	kinds := map[string][]string{}
+	for _, key := range keys {
+		kind, _, _ := strings.Cut(key, "/")
+		kinds[kind] = append(kinds[kind], key)
+	}
+	maps.DeleteFunc(kinds, func(_ string, of []string) bool { return len(of) < 2 })
+	if len(kinds) == 0 {
+		return ""
+	}
+	raw, err := json.Marshal(kinds)
+	if err != nil {
+		return "" // A map of strings can always be encoded.
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:8])
+}
+
+// OrderOf returns the Order of what references desire.
+func OrderOf(references []addonv1beta1.ConfigReference) string {
+	keys := make([]string, 0, len(references))
+	for _, reference := range references {
+		if desired := reference.DesiredConfig; desired != nil {
+			keys = append(keys, Key(reference.ConfigGroupResource, desired.ConfigReferent))
+		}
+	}
+	return Order(keys)
 }

@@ -117,7 +117,7 @@ func roomFor(o metav1.Object, key string) int {
 	case names.LabelPlacement, names.LabelDecisionGroupIndex, names.LabelDecisionGroupName, names.AnnotationStickyPages,
 		names.AnnotationDecisionGroup, names.AnnotationDecisionGroupSize, names.AnnotationSetBindings,
 		names.LabelAddonName, names.LabelAddonNamespace, names.LabelAddonTemplate, names.LabelClusterName,
-		names.AnnotationAddonUID, names.AnnotationRenderedFrom,
+		names.AnnotationAddonUID, names.AnnotationRenderedFrom, names.AnnotationConfigOrder,
 		tokens.LabelName, tokens.LabelInfrastructure, clusterv1beta1.PlacementDisableAnnotation:
 		return maxOwn
 	}

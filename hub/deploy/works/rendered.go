@@ -74,7 +74,7 @@ func Current(have []*workv1.ManifestWork, o Options, sets ...Set) (Standing, boo
 		total := manifestsIn(own)
 		for _, work := range own {
 			r, err := recordOf(work)
-			if err != nil || r.Inputs != o.Inputs || r.Manifests != total || r.Held != 0 || !intact(set, work, o.Hashes) ||
+			if err != nil || r.Inputs != o.Inputs || r.Manifests != total || r.Held != 0 || !intact(set, work, o) ||
 				r.Spec != specHash(&work.Spec) || (len(texts) > 0 && !slices.Equal(standing.Hooks, r.Hooks)) {
 				return Standing{}, false
 			}
@@ -109,9 +109,9 @@ func recordOf(work *workv1.ManifestWork) (Rendered, error) {
 
 // intact reports whether a work is in its place with the labels, annotations and owners of its set, and without an
 // executor.
-func intact(set Set, work *workv1.ManifestWork, hashes string) bool {
+func intact(set Set, work *workv1.ManifestWork, o Options) bool {
 	if work.DeletionTimestamp != nil || work.Namespace != set.Namespace || work.Spec.Executor != nil ||
-		work.Annotations[names.AnnotationConfigSpecHash] != hashes {
+		work.Annotations[names.AnnotationConfigSpecHash] != o.Hashes || work.Annotations[names.AnnotationConfigOrder] != o.Order {
 		return false
 	}
 	for key, value := range set.annotations() {

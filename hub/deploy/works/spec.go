@@ -19,6 +19,8 @@ import (
 type Options struct {
 	// Hashes is the value of names.AnnotationConfigSpecHash; empty for none.
 	Hashes string
+	// Order is the value of names.AnnotationConfigOrder; empty for none.
+	Order string
 	// Configs are the feedback rules and update strategies.
 	Configs []workv1.ManifestConfigOption
 	// Delete lists the objects that outlive the add-on; nil for none.
@@ -37,7 +39,7 @@ func OptionsOf(
 	rendering addon.Rendering, probe []workv1.ManifestConfigOption, inputs func(key string) string, d Divided,
 ) Options {
 	o := Options{
-		Hashes: ConfigHashes(rendering.Configs), Configs: ManifestConfigs(probe, rendering.ManifestConfigs),
+		Hashes: ConfigHashes(rendering.Configs), Order: ConfigOrder(rendering.Configs), Configs: ManifestConfigs(probe, rendering.ManifestConfigs),
 		Delete: orphans(rendering.Objects),
 	}
 	o.Inputs = inputs(d.key(o.Configs))
@@ -76,6 +78,20 @@ func ConfigHashes(configs []addon.ChosenConfig) string {
 	return string(raw)
 }
 
+// ConfigOrder returns the value of the annotation with the order of these configurations.
+func ConfigOrder(configs []addon.ChosenConfig) string {
+	keys := make([]string, 0, len(configs))
+	for _, config := range configs {
+		keys = append(keys, confighash.Key(config.ConfigGroupResource, config.ConfigReferent))
+	}
+	return confighash.Order(keys)
+}
+
+// configurations returns the annotations that say what a work was rendered from; one that is empty must not be there.
+func (o Options) configurations() map[string]string {
+	return map[string]string{names.AnnotationConfigSpecHash: o.Hashes, names.AnnotationConfigOrder: o.Order}
+}
+
 // newWork returns the desired work for a slot. The record of what it was rendered from follows when all works of the
 // set are known.
 func newWork(set Set, o Options, s *slot) *workv1.ManifestWork {
@@ -90,10 +106,10 @@ func newWork(set Set, o Options, s *slot) *workv1.ManifestWork {
 			DeleteOption:    o.Delete,
 		},
 	}
-	if o.Hashes != "" {
-		work.Annotations = reconcile.WithEntries(work.Annotations, map[string]string{
-			names.AnnotationConfigSpecHash: o.Hashes,
-		})
+	for key, value := range o.configurations() {
+		if value != "" {
+			work.Annotations = reconcile.WithEntries(work.Annotations, map[string]string{key: value})
+		}
 	}
 	return work
 }
@@ -107,8 +123,10 @@ func changedWork(set Set, o Options, s *slot, rendered string) (*workv1.Manifest
 	after.Labels = reconcile.WithEntries(after.Labels, want.Labels)
 	after.Annotations = reconcile.WithEntries(after.Annotations, want.Annotations)
 	after.Annotations[names.AnnotationRenderedFrom] = rendered
-	if o.Hashes == "" {
-		delete(after.Annotations, names.AnnotationConfigSpecHash)
+	for key, value := range o.configurations() {
+		if value == "" {
+			delete(after.Annotations, key)
+		}
 	}
 	if set.AddOn.DeletionTimestamp.IsZero() || !ownedBy(there, set.AddOn) {
 		after.OwnerReferences = reconcile.WithOwners(after.OwnerReferences, want.OwnerReferences)
