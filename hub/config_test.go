@@ -2,6 +2,7 @@ package hub
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 	"time"
 
@@ -129,10 +130,12 @@ func TestCommandLinesOfOCMWork(t *testing.T) {
 		require.ErrorContains(t, err, "users are named exactly")
 	})
 	t.Run("gates", func(t *testing.T) {
-		c, err := parse("--feature-gates=CleanUpCompletedManifestWork=false,ClusterProfile=true,AllBeta=true,SIGPlacementDecision=true")
+		c, err := parse("--feature-gates=CleanUpCompletedManifestWork=false,ClusterProfile=true,AllBeta=true,SIGPlacementDecision=true",
+			"--feature-gates=PlacementDebugServer=true")
 		require.NoError(t, err)
 		assert.False(t, c.WorkTTL)
-		assert.Len(t, c.foreign.notes.Notes(), 3)
+		assert.Len(t, c.foreign.notes.Notes(), 4)
+		assert.Contains(t, fmt.Sprint(c.foreign.notes.Notes()), "conditions of a Placement say what it selects, and why")
 	})
 	t.Run("what a later release has is told, or refused", func(t *testing.T) {
 		later := []string{"--feature-gates=InTwoYears=true", "--in-two-years", "--enabled-registration-drivers=csr,spiffe", "--work-driver=nats"}

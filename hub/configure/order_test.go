@@ -42,6 +42,8 @@ func reordered(t *testing.T, status metav1.ConditionStatus, reason string) (
 
 // Another order of the configurations of a kind is rolled out as another content is (docs/reference/hub.md). So a
 // progressDeadline counts from it, as from another content.
+//
+// Shows: hub/config-order
 func TestProgressBeginsAgainWithAnotherOrder(t *testing.T) {
 	f, decided, _ := reordered(t, metav1.ConditionTrue, "Progressing")
 	after := f.addOn.DeepCopy()
@@ -52,6 +54,8 @@ func TestProgressBeginsAgainWithAnotherOrder(t *testing.T) {
 
 // The works of an add-on of an author are written by another program, later, and those of a template may be refused.
 // The order that they have is the former one until then, and a rollout must not go on to the next cluster.
+//
+// Shows: hub/config-order
 func TestWorksThatWereRenderedFromAnotherOrderAreNotComplete(t *testing.T) {
 	f, decided, had := reordered(t, metav1.ConditionFalse, "Completed")
 	after := f.addOn.DeepCopy()

@@ -48,6 +48,7 @@ func leftEverywhere(t *testing.T, r *Reconciler) []string {
 
 const boundEverywhere = "open-cluster-management:a:clusterrole:c1:agent"
 
+// Shows: hub/all-namespaces
 func TestAnAddOnThatIsNoTemplateAnyMoreHasNoRoleInAllNamespaces(t *testing.T) {
 	definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "d"}}
 	r, f := everywhereHub(t, definition)
@@ -71,6 +72,7 @@ func TestAnAddOnThatIsNoTemplateAnyMoreHasNoRoleInAllNamespaces(t *testing.T) {
 	assert.Empty(t, leftEverywhere(t, r))
 }
 
+// Shows: hub/all-namespaces
 func TestAClusterRoleBindingOfAnAdministratorIsNoneOfAnAddOnWhateverItsLabelsSay(t *testing.T) {
 	theirs := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "theirs", Labels: map[string]string{

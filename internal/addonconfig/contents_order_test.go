@@ -12,6 +12,8 @@ import (
 
 // A cluster that failed with one order has not failed with the other one, which may be the remedy, and a soak with one
 // says nothing about the other one.
+//
+// Shows: hub/config-order
 func TestAnotherOrderOfTheConfigurationsOfAKindIsAnotherContent(t *testing.T) {
 	one, two := fixture.Desires(fixture.Template("one"), "1"), fixture.Desires(fixture.Template("two"), "2")
 	assert.NotEqual(t, addonconfig.ContentsOf([]addonv1beta1.ConfigReference{one, two}),

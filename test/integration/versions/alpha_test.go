@@ -53,7 +53,9 @@ spec:
       defaultConfig: {name: alpha-only}
 `
 
-// Where nobody serves v1beta1, Kubernetes finds no owner in that version, so it collects nothing that has one.
+// Where v1beta1 is not served, Kubernetes finds no owner in that version, so it collects nothing that has one.
+//
+// Shows: hub/one-version
 func TestTheRolesOfAnAddOnGoWithItOnAHubWithV1alpha1Alone(t *testing.T) {
 	left := removedOnAlphaAlone(t)
 	eventually(t, func() bool { return left("rbac.authorization.k8s.io", "v1", "RoleBinding") == 0 },
@@ -61,6 +63,8 @@ func TestTheRolesOfAnAddOnGoWithItOnAHubWithV1alpha1Alone(t *testing.T) {
 }
 
 // As for its roles.
+//
+// Shows: hub/one-version
 func TestTheWorksOfAnAddOnGoWithItOnAHubWithV1alpha1Alone(t *testing.T) {
 	left := removedOnAlphaAlone(t)
 	eventually(t, func() bool { return left("work.open-cluster-management.io", "v1", "ManifestWork") == 0 },
