@@ -22,6 +22,9 @@ type File struct {
 	Name string
 	// Text is its content.
 	Text string
+	// Stored reports that the objects are as a hub has them, which has checked them and set their defaults. Its definitions
+	// may be later ones, so fields that are not known are no errors then.
+	Stored bool
 }
 
 // found is an object of a file.
@@ -53,7 +56,7 @@ func read(files []File) ([]found, error) {
 			if object.GroupVersionKind().Group == groupKustomize {
 				continue
 			}
-			if err := check(known, object.Unstructured); err != nil {
+			if err := file.check(known, object.Unstructured); err != nil {
 				problems = append(problems, fmt.Errorf("%s: %s: %w", object.where, describe(object.Unstructured), err))
 				continue
 			}
@@ -68,6 +71,14 @@ func read(files []File) ([]found, error) {
 		}
 	}
 	return all, errors.Join(problems...)
+}
+
+// check returns what is wrong with an object of the file, and sets its defaults.
+func (f File) check(known definitions, u *unstructured.Unstructured) error {
+	if f.Stored {
+		return nil
+	}
+	return check(known, u)
 }
 
 // check returns what is wrong with an object, and sets its defaults.

@@ -53,29 +53,11 @@ type Options struct {
 // options give the same text. The error lists all that is wrong with the files, and names the file and the object of
 // each problem.
 func (p Program) Render(ctx context.Context, files []File, o Options) (string, error) {
-	// Reconcilers log for operators; everything that they say is in the result.
+	s, deployer, err := p.scene(ctx, files, o)
+	if err != nil {
+		return "", err
+	}
 	ctx = logr.NewContext(ctx, logr.Discard())
-	for _, cluster := range o.Clusters {
-		if problems := validation.IsDNS1123Label(cluster); len(problems) > 0 {
-			return "", fmt.Errorf("--cluster: %q is no name of a cluster: %s", cluster, problems[0])
-		}
-	}
-	all, err := read(files)
-	if err != nil {
-		return "", err
-	}
-	c, err := newCatalog(all)
-	if err != nil {
-		return "", err
-	}
-	s := &scene{catalog: c, options: o, ofTemplates: p.Agents == nil, agents: p.Agents}
-	deployer, err := s.deployer(ctx)
-	if err != nil {
-		return "", err
-	}
-	if err := s.complete(ctx, p.AddOns); err != nil {
-		return "", err
-	}
 	out := &printer{scene: s}
 	out.begin()
 	var problems []error
@@ -92,6 +74,31 @@ func (p Program) Render(ctx context.Context, files []File, o Options) (string, e
 		return "", err
 	}
 	return out.String(), nil
+}
+
+// scene reads files, and completes them.
+func (p Program) scene(ctx context.Context, files []File, o Options) (*scene, *deploy.Reconciler, error) {
+	// Reconcilers log for operators; everything that they say is in the result.
+	ctx = logr.NewContext(ctx, logr.Discard())
+	for _, cluster := range o.Clusters {
+		if problems := validation.IsDNS1123Label(cluster); len(problems) > 0 {
+			return nil, nil, fmt.Errorf("--cluster: %q is no name of a cluster: %s", cluster, problems[0])
+		}
+	}
+	all, err := read(files)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := newCatalog(all)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &scene{catalog: c, options: o, ofTemplates: p.Agents == nil, agents: p.Agents}
+	deployer, err := s.deployer(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, deployer, s.complete(ctx, p.AddOns)
 }
 
 // deployer returns the reconciler of add-ons over the objects of the files, and sets the agents.

@@ -123,7 +123,7 @@ func next(page []byte) (string, error) {
 // path returns the path of a resource.
 func (h *Hub) path(ctx context.Context, q Query) (string, error) {
 	version := q.Resource.Version
-	if q.Resource.Group == addonv1beta1.GroupName {
+	if version == "" { // The versions of the add-on API are those that the hub serves.
 		var err error
 		if version, err = h.addOnVersion(ctx); err != nil {
 			return "", err

@@ -1,0 +1,50 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+)
+
+// wholes are resources of which a rendering needs whole objects, besides the clusters, the add-on and its definition.
+func wholes() []Resource {
+	return []Resource{
+		{Group: addonv1beta1.GroupName, Version: "v1alpha1", Plural: "addontemplates"},
+		{Group: addonv1beta1.GroupName, Version: "v1alpha1", Plural: "addondeploymentconfigs", Namespaced: true},
+		{Group: clusterv1.GroupName, Version: "v1beta1", Plural: "placements", Namespaced: true},
+		{Group: clusterv1.GroupName, Version: "v1beta1", Plural: "placementdecisions", Namespaced: true},
+	}
+}
+
+// Whole reads, as they are, all objects from which an add-on is rendered. What may not be read is a gap.
+func Whole(ctx context.Context, r *Reader, addOn string) ([]json.RawMessage, error) {
+	queries := []Query{
+		{Resource: resource[Cluster]()}, {Resource: resource[AddOn](), Name: addOn},
+		{Resource: resource[Definition](), Name: addOn},
+	}
+	for _, whole := range wholes() {
+		queries = append(queries, Query{Resource: whole})
+	}
+	var all []json.RawMessage
+	for _, q := range queries {
+		for page, err := range r.Source.Pages(ctx, q) {
+			if err != nil {
+				if err = r.fail(q, err); err != nil {
+					return nil, err
+				}
+				break
+			}
+			var list struct {
+				Items []json.RawMessage `json:"items"`
+			}
+			if err := json.Unmarshal(page, &list); err != nil {
+				return nil, fmt.Errorf("decoding %s: %w", q.Resource, err)
+			}
+			all = append(all, list.Items...)
+		}
+	}
+	return all, nil
+}
