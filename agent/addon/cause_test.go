@@ -136,14 +136,6 @@ func TestSceneCause(t *testing.T) {
 	}
 }
 
-func TestQuoteIsShortAndOneLine(t *testing.T) {
-	long := quote("Reason", strings.Repeat("ä\n", 1000))
-	assert.Less(t, len([]rune(long)), maxQuote+20)
-	assert.NotContains(t, long, "\n")
-	assert.Equal(t, "Reason", quote("Reason", ""))
-	assert.Equal(t, "text", quote("", "text."))
-}
-
 func TestLikelyCause(t *testing.T) {
 	pending := result{kind: csr.ConditionRotated, kubeconfig: true}
 	denied := pending.withFailure(`csr "x" was denied: No`)

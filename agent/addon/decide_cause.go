@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spokelet/spokelet/internal/message"
+	"github.com/spokelet/spokelet/internal/unready"
 )
 
 const (
@@ -17,8 +18,6 @@ const (
 	firstInspection = 2 * time.Second
 	// minRecheck and maxRecheck bound the pause between two inspections; it doubles while nothing changes.
 	minRecheck, maxRecheck = 5 * time.Second, 5 * time.Minute
-	// maxQuote is the largest number of bytes that are quoted of a foreign message.
-	maxQuote = 300
 	// maxNames is the largest number of names in one message.
 	maxNames = 5
 )
@@ -91,7 +90,7 @@ func workloadCause(s snapshot, namespace string) string {
 		switch {
 		case w.failure != "":
 			return fmt.Sprintf("%s cannot make pods: %s.", name, w.failure)
-		case w.wanted == 0 && w.kind == kindDaemonSet:
+		case w.wanted == 0 && w.kind == unready.KindDaemonSet:
 			return name + " finds no node to run on."
 		case w.wanted == 0:
 			return name + " is scaled to 0."
@@ -120,7 +119,7 @@ func runningCause(s snapshot, namespace string) string {
 // podOf reads the health of a pod.
 func podOf(addon string, p *corev1.Pod) pod {
 	seen := pod{
-		name: p.Name, own: namedAfter(addon, p.ObjectMeta), trouble: podTrouble(p), ended: p.Status.Phase == corev1.PodFailed,
+		name: p.Name, own: namedAfter(addon, p.ObjectMeta), trouble: unready.PodTrouble(p), ended: p.Status.Phase == corev1.PodFailed,
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady {
@@ -128,65 +127,6 @@ func podOf(addon string, p *corev1.Pod) pod {
 		}
 	}
 	return seen
-}
-
-// podTrouble explains what keeps a pod from running; empty for nothing. It contains no number that grows with time, so
-// that the message stays the same while the problem does.
-func podTrouble(p *corev1.Pod) string {
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return "it is pending, no node takes it: " + quote(c.Reason, c.Message)
-		}
-	}
-	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
-		if text := containerTrouble(c); text != "" {
-			return text
-		}
-	}
-	switch p.Status.Phase {
-	case corev1.PodFailed:
-		return "it failed: " + quote(p.Status.Reason, p.Status.Message)
-	case corev1.PodPending:
-		return "it is pending"
-	case corev1.PodRunning, corev1.PodSucceeded, corev1.PodUnknown:
-	}
-	return ""
-}
-
-// containerTrouble explains what keeps a container from running; empty for nothing.
-func containerTrouble(c corev1.ContainerStatus) string {
-	waiting := c.State.Waiting
-	if waiting == nil {
-		return ""
-	}
-	switch waiting.Reason {
-	case "", "ContainerCreating", "PodInitializing":
-		return ""
-	case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError",
-		"RegistryUnavailable", "SignatureValidationFailed":
-		return fmt.Sprintf("image %s of container %s cannot be pulled: %s", c.Image, c.Name,
-			quote(waiting.Reason, waiting.Message))
-	case "CrashLoopBackOff":
-		last := c.LastTerminationState.Terminated
-		if last == nil {
-			return fmt.Sprintf("container %s crashes again and again", c.Name)
-		}
-		return fmt.Sprintf("container %s crashes again and again, the last time with exit code %d: %s", c.Name,
-			last.ExitCode, quote(last.Reason, last.Message))
-	}
-	return fmt.Sprintf("container %s does not start: %s", c.Name, quote(waiting.Reason, waiting.Message))
-}
-
-// quote joins a foreign reason and message. The message becomes one line of limited length.
-func quote(reason, said string) string {
-	said = message.Cut(message.OneLine(said), maxQuote)
-	switch {
-	case said == "":
-		return reason
-	case reason == "":
-		return said
-	}
-	return reason + ": " + said
 }
 
 // credentialCause explains why the add-on agent has no credential for the hub yet; empty when it has one.

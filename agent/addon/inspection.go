@@ -9,15 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/spokelet/spokelet/internal/pause"
+	"github.com/spokelet/spokelet/internal/unready"
 	"github.com/spokelet/spokelet/lease"
 )
 
-const (
-	kindDeployment = "Deployment"
-	kindDaemonSet  = "DaemonSet"
-	// maxListed is the largest number of objects of a kind that are read.
-	maxListed = 100
-)
+// maxListed is the largest number of objects of a kind that are read.
+const maxListed = 100
 
 // observeSnapshot reads the namespace of an unhealthy add-on from time to time. Nothing is read, watched or cached for
 // a healthy one, and objects that the agent may not read are left out.
@@ -69,13 +66,13 @@ func workloadsOf(addon string, deployments []appsv1.Deployment, daemons []appsv1
 	var all []workload
 	for i := range deployments {
 		d := &deployments[i]
-		w := workload{kind: kindDeployment, name: d.Name, own: namedAfter(addon, d.ObjectMeta), wanted: 1}
+		w := workload{kind: unready.KindDeployment, name: d.Name, own: namedAfter(addon, d.ObjectMeta), wanted: 1}
 		if d.Spec.Replicas != nil {
 			w.wanted = *d.Spec.Replicas
 		}
 		for _, c := range d.Status.Conditions {
 			if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
-				w.failure = quote(c.Reason, c.Message)
+				w.failure = unready.Quote(c.Reason, c.Message)
 			}
 		}
 		all = append(all, w)
@@ -83,7 +80,7 @@ func workloadsOf(addon string, deployments []appsv1.Deployment, daemons []appsv1
 	for i := range daemons {
 		d := &daemons[i]
 		all = append(all, workload{
-			kind: kindDaemonSet, name: d.Name, own: namedAfter(addon, d.ObjectMeta), wanted: d.Status.DesiredNumberScheduled,
+			kind: unready.KindDaemonSet, name: d.Name, own: namedAfter(addon, d.ObjectMeta), wanted: d.Status.DesiredNumberScheduled,
 		})
 	}
 	return all

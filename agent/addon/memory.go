@@ -7,6 +7,7 @@ import (
 
 	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/kept"
+	"github.com/spokelet/spokelet/internal/unready"
 )
 
 // memory is what a pass leaves for the next one about the same add-on.
@@ -58,18 +59,12 @@ func (i inspection) due() time.Time {
 	return i.at.Add(i.pause)
 }
 
-// workloadTarget is a Deployment or DaemonSet in a ManifestWork of an add-on.
-type workloadTarget struct{ kind, namespace, name string }
-
-// String names the workload for people.
-func (t workloadTarget) String() string { return t.kind + " " + t.namespace + "/" + t.name }
-
 // workloadInspection is one inspection of the workloads of an add-on.
 type workloadInspection struct {
 	// about is the time since which the hub reports them as not ready.
 	about time.Time
 	// targets are the workloads in the ManifestWorks of the add-on; nil when they must be read.
-	targets []workloadTarget
+	targets []unready.Target
 	// text explains why they are not ready; empty when the cause is unknown, nil before the first inspection.
 	text *string
 	// pause is the time from at to the next inspection.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/pause"
+	"github.com/spokelet/spokelet/internal/unready"
 )
 
 const (
@@ -69,7 +70,7 @@ func (l workloadInspection) pauseBefore(text string) time.Duration {
 
 // workloadTargets reads the workloads of an add-on from its ManifestWorks on the hub. The cache of an agent that does
 // registration only does not have them.
-func (r *Reconciler) workloadTargets(ctx context.Context, f facts) []workloadTarget {
+func (r *Reconciler) workloadTargets(ctx context.Context, f facts) []unready.Target {
 	var works workv1.ManifestWorkList
 	err := r.Hub.GetAPIReader().List(ctx, &works, client.InNamespace(f.cluster), client.Limit(maxWorks),
 		client.MatchingLabels{names.LabelAddonName: f.name})
@@ -77,7 +78,7 @@ func (r *Reconciler) workloadTargets(ctx context.Context, f facts) []workloadTar
 		logUnreadable(ctx, "ManifestWork", err)
 		return nil
 	}
-	var targets []workloadTarget
+	var targets []unready.Target
 	for i := range works.Items {
 		for _, manifest := range works.Items[i].Spec.Workload.Manifests {
 			if target, ok := targetOf(manifest.Raw); ok && len(targets) < maxWorkloads {
@@ -89,48 +90,42 @@ func (r *Reconciler) workloadTargets(ctx context.Context, f facts) []workloadTar
 }
 
 // inspectWorkload explains why a workload is not ready; empty when it is ready or the cause is unknown.
-func inspectWorkload(ctx context.Context, reader client.Reader, target workloadTarget, now time.Time) string {
-	one := []client.ListOption{client.InNamespace(target.namespace), client.MatchingFields{"metadata.name": target.name}}
-	var seen seenWorkload
+func inspectWorkload(ctx context.Context, reader client.Reader, target unready.Target, now time.Time) string {
+	one := []client.ListOption{client.InNamespace(target.Namespace), client.MatchingFields{"metadata.name": target.Name}}
+	var seen unready.State
 	var err error
-	if target.kind == kindDaemonSet {
+	if target.Kind == unready.KindDaemonSet {
 		var list appsv1.DaemonSetList
 		if err = reader.List(ctx, &list, one...); err == nil && len(list.Items) == 1 {
-			seen = daemonSetOf(&list.Items[0])
+			seen = unready.OfDaemonSet(&list.Items[0])
 		}
 	} else {
 		var list appsv1.DeploymentList
 		if err = reader.List(ctx, &list, one...); err == nil && len(list.Items) == 1 {
-			seen = deploymentOf(&list.Items[0])
+			seen = unready.OfDeployment(&list.Items[0])
 		}
 	}
 	if err != nil {
-		logUnreadable(ctx, target.kind, err)
+		logUnreadable(ctx, target.Kind, err)
 		return ""
 	}
-	if seen.selector == nil || seen.ready {
+	if seen.Selector == nil || seen.Ready {
 		return ""
 	}
-	selector, err := metav1.LabelSelectorAsSelector(seen.selector)
+	selector, err := metav1.LabelSelectorAsSelector(seen.Selector)
 	if err != nil {
-		logUnreadable(ctx, target.kind, fmt.Errorf("reading its selector: %w", err))
+		logUnreadable(ctx, target.Kind, fmt.Errorf("reading its selector: %w", err))
 		return ""
 	}
 	var pods corev1.PodList
-	err = reader.List(ctx, &pods, client.InNamespace(target.namespace), client.Limit(maxListed),
+	err = reader.List(ctx, &pods, client.InNamespace(target.Namespace), client.Limit(maxListed),
 		client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
 		logUnreadable(ctx, "Pod", err)
 		return ""
 	}
-	text := workloadTrouble(target, seen, pods.Items)
-	if pod := unexplainedPod(pods.Items); text == "" && pod != nil {
-		text = eventTrouble(target, pod, warningsOf(ctx, reader, pod))
-	}
-	if text == "" {
-		text = waitingTrouble(target, seen, pods.Items, now)
-	}
-	return text
+	warnings := func(pod *corev1.Pod) []corev1.Event { return warningsOf(ctx, reader, pod) }
+	return unready.Explain(target, seen, pods.Items, warnings, now)
 }
 
 // warningsOf lists the warning Events of a pod.
