@@ -13,10 +13,13 @@ type Code string
 
 // The codes of the hub and of what a user may read.
 const (
-	HubUnreachable    Code = "SPK001"
-	RightMissing      Code = "SPK002"
-	DefinitionMissing Code = "SPK010"
-	PoliciesMissing   Code = "SPK011"
+	HubUnreachable     Code = "SPK001"
+	RightMissing       Code = "SPK002"
+	ClusterUnreachable Code = "SPK003"
+	ObjectMissing      Code = "SPK004"
+	DefinitionMissing  Code = "SPK010"
+	PoliciesMissing    Code = "SPK011"
+	HubDown            Code = "SPK013"
 )
 
 // The codes of clusters.
@@ -34,6 +37,7 @@ const (
 	ClusterDeletion    Code = "SPK035"
 	AgentNoisy         Code = "SPK036"
 	WorksMissing       Code = "SPK037"
+	AgentDown          Code = "SPK038"
 )
 
 // The codes of add-ons.
@@ -73,6 +77,7 @@ const (
 	WorkNotAvailable Code = "SPK071"
 	WorkDeletion     Code = "SPK072"
 	WorkNotSeen      Code = "SPK073"
+	Untraced         Code = "SPK074"
 )
 
 // Titles returns what each code means, in a few words: the heading of the code in docs/operations/messages.md.
@@ -80,8 +85,11 @@ func Titles() map[Code]string {
 	return map[Code]string{
 		HubUnreachable:     "the hub does not answer",
 		RightMissing:       "a right is missing to look",
+		ClusterUnreachable: "a managed cluster does not answer",
+		ObjectMissing:      "an object does not exist",
 		DefinitionMissing:  "a definition is not installed",
 		PoliciesMissing:    "an admission policy is not in force",
+		HubDown:            "the hub manager does not run",
 		ClusterNotAccepted: "a cluster waits to be accepted",
 		RequestPending:     "a certificate request of a cluster waits for a person",
 		ClusterDenied:      "the hub denied a cluster",
@@ -95,6 +103,7 @@ func Titles() map[Code]string {
 		ClusterDeletion:    "the deletion of a cluster waits",
 		AgentNoisy:         "the agent of a cluster writes too often",
 		WorksMissing:       "the hub lost works that a cluster applied",
+		AgentDown:          "the agent of a cluster does not run",
 		AddOnMissing:       "an add-on is not installed on a cluster",
 		ConfigurationKept:  "an add-on keeps its configuration",
 		HostingInvalid:     "a hosting cluster cannot host an add-on",
@@ -122,6 +131,7 @@ func Titles() map[Code]string {
 		WorkNotAvailable:   "objects of a work do not exist",
 		WorkDeletion:       "the deletion of a work waits",
 		WorkNotSeen:        "the agent has not seen a work",
+		Untraced:           "no work applied an object",
 	}
 }
 

@@ -105,7 +105,7 @@ func TestWhatMayNotBeReadIsAGapOfTheAnswer(t *testing.T) {
 	got = plays(t, h, "check")
 	assert.Equal(t, statusProblem, got.status)
 	assert.Contains(t, got.out, "certificatesigningrequests.certificates.k8s.io may not be read  [SPK002]")
-	assert.Contains(t, got.out, `add the rule {apiGroups: ["certificates.k8s.io"], resources: [certificatesigningrequests], verbs: [get, list]}`)
+	assert.Contains(t, got.out, `add the rule {apiGroups: ["certificates.k8s.io"], resources: [certificatesigningrequests], verbs: [list]}`)
 
 	h.forbidden = map[string]bool{"managedclusters": true, "managedclusteraddons": true}
 	got = plays(t, h, "check")

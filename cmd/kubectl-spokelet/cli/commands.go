@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -171,70 +170,12 @@ func only(f report.Fleet, name string) report.Fleet {
 	return f
 }
 
-// why returns the command that follows one object from the wish to the first cause.
-func (p *Plugin) why() *cobra.Command {
-	kinds := []string{report.KindAddOn, report.KindCluster, report.KindWork, report.KindRequest}
-	return &cobra.Command{
-		Use: "why (addon NAME | work NAME | cluster NAME | csr NAME)", ValidArgs: kinds,
-		Short:   "Follow an object from the wish to the first cause, and name the next command",
-		Example: "  kubectl spokelet why addon logs -n store-077\n  kubectl spokelet why cluster store-114",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 || !slices.Contains(kinds, args[0]) {
-				return fmt.Errorf("%w: it is why, one of %s, and a name", errUse, strings.Join(kinds, ", "))
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, args []string) error {
-			r, err := p.reader()
-			if err != nil {
-				return err
-			}
-			chain, err := p.chain(c.Context(), r, args[0], args[1])
-			if err != nil {
-				return err
-			}
-			if chain.Problem != nil && len(chain.Steps) == 0 && len(r.Gaps) > 0 {
-				return fmt.Errorf("%w: %w", errBlind, gapsOf(r))
-			}
-			done, err := p.encoded(answer{Kind: "why", Hub: r.Source.Name(), Answer: chain, Gaps: r.Gaps})
-			if !done && err == nil {
-				t := p.terminal()
-				err = errors.Join(t.Chain(chain), t.Gaps(r.Gaps))
-			}
-			if err == nil && !chain.Healthy {
-				return errProblem
-			}
-			return err
-		},
-	}
-}
-
-// chain follows one object.
-func (p *Plugin) chain(ctx context.Context, r *fleet.Reader, kind, name string) (report.Chain, error) {
-	switch kind {
-	case report.KindCluster:
-		return clusterChain(ctx, r, name)
-	case report.KindRequest:
-		request, err := fleet.Get[fleet.Request](ctx, r, "", name)
-		return report.RequestChain(name, request), err
-	}
-	namespace, err := p.namespace()
-	if err != nil {
-		return report.Chain{}, err
-	}
-	if kind == report.KindAddOn {
-		return addOnChain(ctx, r, namespace, name)
-	}
-	work, err := fleet.Get[fleet.Work](ctx, r, namespace, name)
-	return report.WorkChain(namespace, name, work), err
-}
-
 // bundle returns the command that writes a bundle.
 func (p *Plugin) bundle() *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use: "bundle -f FILE", Args: noArgs, Short: "Write what you may read of the fleet into a file for another person",
-		Long: "bundle writes clusters, add-ons, works, certificate requests, decisions and leases into a file, without " +
+		Long: "bundle writes clusters, add-ons, works, certificate requests, decisions, leases and Events into a file, without " +
 			"Secrets, the content of manifests, certificates and values. All reading commands take it with --from.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if file == "" {

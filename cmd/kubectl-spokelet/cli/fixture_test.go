@@ -10,10 +10,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/spokelet/spokelet/internal/names"
@@ -26,19 +29,26 @@ func noon() time.Time { return time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC) }
 type hub struct {
 	// lists are objects by the path of their list.
 	lists map[string][]map[string]any
+	// documents are other answers, and logs those about pods, by their paths.
+	documents map[string]any
+	logs      map[string]string
 	// forbidden are the resources that the user may not read.
 	forbidden map[string]bool
 	// prefix is the path below which a proxy serves it; empty for none.
 	prefix string
 	// pages is how many objects a page has at most; zero means as many as are asked for.
 	pages int
-	// asked are the requests.
-	asked []string
+	// asked are the requests, accepted the types that they ask for, and queries the rest of their addresses.
+	asked, accepted, queries []string
+	mutex                    sync.Mutex
 }
 
 // ServeHTTP implements http.Handler.
 func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.mutex.Lock()
 	h.asked = append(h.asked, r.Method+" "+r.URL.Path)
+	h.accepted, h.queries = append(h.accepted, r.Header.Get("Accept")), append(h.queries, r.URL.RawQuery)
+	h.mutex.Unlock()
 	write := func(status int, body any) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
@@ -55,12 +65,20 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		namespace, rest, _ = strings.Cut(after, "/")
 		path = before + "/" + rest
 	}
+	document, isDocument := h.documents[strings.TrimPrefix(r.URL.Path, h.prefix)]
+	log, isLog := h.logs[r.URL.Path]
 	plural := path[strings.LastIndex(path, "/")+1:]
 	switch all, known := h.lists[path]; {
 	case !strings.HasPrefix(r.URL.Path, h.prefix):
 		refuse(http.StatusBadGateway, "NoSuchProxy")
 	case r.Method != http.MethodGet:
 		refuse(http.StatusMethodNotAllowed, "MethodNotAllowed")
+	case h.forbidden["pods/log"] && strings.HasSuffix(path, "/log"):
+		refuse(http.StatusForbidden, "Forbidden")
+	case isLog:
+		_, _ = w.Write([]byte(log))
+	case isDocument:
+		write(http.StatusOK, document)
 	case path == "/version":
 		write(http.StatusOK, map[string]any{"gitVersion": "v1.37.2"})
 	case path == "/apis/addon.open-cluster-management.io":
@@ -97,17 +115,19 @@ func (h *hub) matches(o map[string]any, namespace string, r *http.Request) bool 
 	if namespace != "" && metadata["namespace"] != namespace {
 		return false
 	}
-	if field := r.URL.Query().Get("fieldSelector"); field != "" && field != fmt.Sprint("metadata.name=", metadata["name"]) {
-		return false
-	}
-	labels, _ := metadata["labels"].(map[string]any)
-	for term := range strings.SplitSeq(r.URL.Query().Get("labelSelector"), ",") {
-		key, value, found := strings.Cut(term, "=")
-		if found && labels[key] != value {
+	for term := range strings.SplitSeq(r.URL.Query().Get("fieldSelector"), ",") {
+		path, value, found := strings.Cut(term, "=")
+		if at, _, _ := unstructured.NestedString(o, strings.Split(path, ".")...); found && at != value {
 			return false
 		}
 	}
-	return true
+	set := labels.Set{}
+	of, _ := metadata["labels"].(map[string]any)
+	for key, value := range of {
+		set[key] = fmt.Sprint(value)
+	}
+	selector, err := labels.Parse(r.URL.Query().Get("labelSelector"))
+	return err == nil && selector.Matches(set)
 }
 
 const (
@@ -118,6 +138,7 @@ const (
 	pathWorks       = "/apis/work.open-cluster-management.io/v1/manifestworks"
 	pathRequests    = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 	pathLeases      = "/apis/coordination.k8s.io/v1/leases"
+	pathEvents      = "/api/v1/events"
 )
 
 // condition is a condition that began some minutes before noon.
@@ -207,7 +228,7 @@ func work(namespace, addOn string, conditions ...map[string]any) map[string]any 
 
 // shop is a hub with clusters in trouble: five of forty cannot pull an image, one is silent, one waits for a person.
 func shop() *hub {
-	h := &hub{lists: map[string][]map[string]any{pathLeases: {}, pathDecisions: {}}, forbidden: map[string]bool{}}
+	h := &hub{lists: map[string][]map[string]any{pathLeases: {}, pathDecisions: {}, pathEvents: happened()}, forbidden: map[string]bool{}}
 	for i := 1; i <= 40; i++ {
 		name := fmt.Sprintf("store-%03d", i)
 		h.lists[pathClusters] = append(h.lists[pathClusters], cluster(name, alive()))

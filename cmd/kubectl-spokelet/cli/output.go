@@ -11,6 +11,9 @@ import (
 // schema is the version of the answers in JSON and YAML. A field that is there keeps its meaning in it.
 const schema = "spokelet.io/cli/v1"
 
+// outputName is the format with one name a line.
+const outputName = "name"
+
 // answer wraps an answer in JSON and YAML.
 type answer struct {
 	Schema string `json:"schema"`
@@ -20,6 +23,9 @@ type answer struct {
 	Answer any    `json:"answer"`
 	Gaps   any    `json:"gaps,omitempty"`
 }
+
+// asText reports whether a person is to read the answer.
+func (p *Plugin) asText() bool { return p.output == "" || p.output == "wide" }
 
 // validOutput refuses a format that is not known.
 func (p *Plugin) validOutput() error {

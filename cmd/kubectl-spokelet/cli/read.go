@@ -32,39 +32,39 @@ func readFleet(ctx context.Context, r *fleet.Reader, cluster string) (report.Fle
 	return f, err
 }
 
-// addOnChain reads what an add-on on a cluster depends on, and follows it.
-func addOnChain(ctx context.Context, r *fleet.Reader, namespace, name string) (report.Chain, error) {
+// addOnFacts reads what an add-on on a cluster depends on.
+func addOnFacts(ctx context.Context, r *fleet.Reader, namespace, name string) (report.AddOnFacts, error) {
 	f := report.AddOnFacts{Lacks: r.Lacks}
 	var err error
 	if f.AddOn, err = fleet.Get[fleet.AddOn](ctx, r, namespace, name); err != nil {
-		return report.Chain{}, err
+		return f, err
 	}
 	if f.Cluster, err = fleet.Get[fleet.Cluster](ctx, r, "", namespace); err != nil {
-		return report.Chain{}, err
+		return f, err
 	}
 	if f.Definition, err = fleet.Get[fleet.Definition](ctx, r, "", name); err != nil {
-		return report.Chain{}, err
+		return f, err
 	}
 	if f.Definition != nil {
 		for _, ref := range f.Definition.Spec.InstallStrategy.Placements {
 			of := fleet.Query{Namespace: ref.Namespace, Labels: map[string]string{names.LabelPlacement: ref.Name}}
 			decisions, err := fleet.List[fleet.Decision](ctx, r, of)
 			if err != nil {
-				return report.Chain{}, err
+				return f, err
 			}
 			f.Decisions = append(f.Decisions, decisions...)
 		}
 	}
 	of := fleet.Query{Namespace: namespace, Labels: map[string]string{names.LabelAddonName: name}}
 	if f.Works, err = fleet.List[fleet.Work](ctx, r, of); err != nil {
-		return report.Chain{}, err
+		return f, err
 	}
 	if f.AddOn != nil && report.OfAddOn(f.AddOn) != nil {
 		if f.Others, err = fleet.List[fleet.AddOn](ctx, r, fleet.Query{Name: name}); err != nil {
-			return report.Chain{}, err
+			return f, err
 		}
 	}
-	return report.AddOnChain(namespace, name, f), nil
+	return f, nil
 }
 
 // clusterChain reads what a cluster depends on, and follows it.

@@ -85,7 +85,7 @@ func statusOf(err error) int {
 		return statusProblem
 	case errors.Is(err, errOutOfTime):
 		return statusOutOfTime
-	case errors.Is(err, errBlind), errors.Is(err, fleet.ErrUnreachable):
+	case errors.Is(err, errBlind), errors.Is(err, fleet.ErrUnreachable), errors.Is(err, fleet.ErrClusterUnreachable):
 		return statusBlind
 	}
 	return statusUse
@@ -111,6 +111,7 @@ func (p *Plugin) root() *cobra.Command {
 	root.PersistentFlags().StringVar(&p.from, "from", "", "read this bundle instead of a hub (see bundle)")
 	root.PersistentFlags().StringVarP(&p.output, "output", "o", "", "json, yaml or name; empty means text")
 	root.AddCommand(p.check(), p.get(), p.tree(), p.why(), p.bundle(), p.diff(), p.render(), p.versions())
+	root.AddCommand(p.trace(), p.events(), p.logs())
 	return root
 }
 

@@ -48,7 +48,7 @@ const (
 func resources() []Resource {
 	return []Resource{
 		resource[Cluster](), resource[AddOn](), resource[Definition](), resource[Decision](), resource[Work](),
-		resource[Request](), resource[Lease](),
+		resource[Request](), resource[Lease](), Events(),
 	}
 }
 
@@ -119,7 +119,7 @@ func (b *Bundle) Pages(_ context.Context, q Query) iter.Seq2[[]byte, error] {
 		all.Items = slices.DeleteFunc(all.Items, func(item json.RawMessage) bool {
 			meta, err := metaOf(item)
 			failed = errors.Join(failed, err)
-			return !meta.matches(q)
+			return !meta.matches(q) || !matchesFields(item, q.Fields)
 		})
 		if failed != nil {
 			yield(nil, fmt.Errorf("decoding %s: %w", fileOf(q.Resource), failed))
@@ -176,6 +176,9 @@ func (r *Reader) redacted(ctx context.Context, q Query) ([]any, bool, error) {
 			return nil, false, fmt.Errorf("decoding %s: %w", q.Resource, err)
 		}
 		for _, item := range l.Items {
+			if q.Resource == Events() && !concernsFleet(item) {
+				continue
+			}
 			redact(item)
 			items = append(items, item)
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -123,13 +124,16 @@ func next(page []byte) (string, error) {
 // path returns the path of a resource.
 func (h *Hub) path(ctx context.Context, q Query) (string, error) {
 	version := q.Resource.Version
-	if version == "" { // The versions of the add-on API are those that the hub serves.
+	if q.Resource.Group == addonv1beta1.GroupName && version == "" {
 		var err error
 		if version, err = h.addOnVersion(ctx); err != nil {
 			return "", err
 		}
 	}
 	path := "/apis/" + q.Resource.Group + "/" + version
+	if q.Resource.Group == "" {
+		path = "/api/" + version
+	}
 	if q.Resource.Namespaced && q.Namespace != "" {
 		path += "/namespaces/" + url.PathEscape(q.Namespace)
 	}
@@ -157,14 +161,37 @@ func (h *Hub) addOnVersion(ctx context.Context) (string, error) {
 	return h.version, h.failed
 }
 
+// partial is the type of a list of metadata.
+const partial = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+// selector is the selector of labels of a query; empty for any.
+func (q Query) selector() string {
+	if len(q.Labels) == 0 {
+		return q.Selector
+	}
+	of := labels.SelectorFromSet(q.Labels).String()
+	if q.Selector != "" {
+		of += "," + q.Selector
+	}
+	return of
+}
+
 // parameters adds the query of a page to a request.
 func parameters(request *rest.Request, q Query, more string) *rest.Request {
 	request.Param("limit", strconv.Itoa(pageSize))
+	of := fields.Set{}
+	maps.Copy(of, q.Fields)
 	if q.Name != "" {
-		request.Param("fieldSelector", fields.OneTermEqualSelector(metav1.ObjectNameField, q.Name).String())
+		of[metav1.ObjectNameField] = q.Name
 	}
-	if len(q.Labels) > 0 {
-		request.Param("labelSelector", labels.SelectorFromSet(q.Labels).String())
+	if len(of) > 0 {
+		request.Param("fieldSelector", of.AsSelector().String())
+	}
+	if selector := q.selector(); selector != "" {
+		request.Param("labelSelector", selector)
+	}
+	if q.Partial {
+		request.SetHeader("Accept", partial)
 	}
 	if more != "" {
 		request.Param("continue", more)

@@ -51,20 +51,33 @@ type AddOn struct {
 		Conditions       []metav1.Condition `json:"conditions,omitempty"`
 		Namespace        string             `json:"namespace,omitempty"`
 		ConfigReferences []Config           `json:"configReferences,omitempty"`
+		Registrations    []Registration     `json:"registrations,omitempty"`
 	} `json:"status,omitzero"`
+}
+
+// Registration is what an add-on is registered with, in either version of its API.
+type Registration struct {
+	Type string `json:"type,omitempty"`
+	// SignerName is that of v1alpha1.
+	SignerName   string `json:"signerName,omitempty"`
+	CustomSigner struct {
+		SignerName string `json:"signerName,omitempty"`
+	} `json:"customSigner,omitzero"`
 }
 
 // Config is a configuration of an add-on: what it should have, and what is in force.
 type Config struct {
 	Resource string    `json:"resource"`
+	Group    string    `json:"group,omitempty"`
 	Desired  *SpecHash `json:"desiredConfig,omitempty"`
 	Applied  *SpecHash `json:"lastAppliedConfig,omitempty"`
 }
 
 // SpecHash is a configuration with the hash of its content.
 type SpecHash struct {
-	Name     string `json:"name"`
-	SpecHash string `json:"specHash,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	SpecHash  string `json:"specHash,omitempty"`
 }
 
 // Definition is a ClusterManagementAddOn, in either version of its API.
@@ -129,6 +142,7 @@ func (opaque) UnmarshalJSON([]byte) error { return nil }
 // ManifestState is the status of one manifest of a work, as the agent writes it.
 type ManifestState struct {
 	Resource struct {
+		Group     string `json:"group,omitempty"`
 		Kind      string `json:"kind,omitempty"`
 		Name      string `json:"name,omitempty"`
 		Namespace string `json:"namespace,omitempty"`
@@ -163,18 +177,14 @@ type RequestCondition struct {
 type Lease struct {
 	Metadata Meta `json:"metadata"`
 	Spec     struct {
-		RenewTime *metav1.MicroTime `json:"renewTime,omitempty"`
+		HolderIdentity string            `json:"holderIdentity,omitempty"`
+		RenewTime      *metav1.MicroTime `json:"renewTime,omitempty"`
 	} `json:"spec,omitzero"`
 }
 
 // object is any of these kinds.
 type object interface {
 	Cluster | AddOn | Definition | Decision | Work | Request | Lease
-}
-
-// list is a page of a list as the API server writes it.
-type list[T object] struct {
-	Items []T `json:"items"`
 }
 
 // metaOf reads the metadata of an object without its type.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -56,6 +57,12 @@ type Query struct {
 	Namespace string
 	Name      string
 	Labels    map[string]string
+	// Selector is a selector of labels in words; empty means any.
+	Selector string
+	// Fields are fields by their path, as the API server selects by for this resource.
+	Fields map[string]string
+	// Partial asks for the metadata alone: nothing else of the objects leaves the API server.
+	Partial bool
 }
 
 // Source gives the objects of a fleet as pages of JSON lists.
@@ -79,27 +86,43 @@ type Gap struct {
 	Rule string `json:"rule,omitempty"`
 	// Why is the answer of the API server.
 	Why string `json:"why"`
+	// Cluster reports that it is about a managed cluster that was looked into, and Silent that this does not answer.
+	Cluster bool `json:"cluster,omitempty"`
+	Silent  bool `json:"silent,omitempty"`
 }
 
 // Reader reads objects and collects what it may not read.
 type Reader struct {
 	Source Source
 	Gaps   []Gap
+	// Cluster reports that the source is a managed cluster and not a hub.
+	Cluster bool
 }
 
-// ErrUnreachable is in errors of a Reader whose source does not answer.
-var ErrUnreachable = errors.New("the hub does not answer")
+var (
+	// ErrUnreachable is in errors of a Reader whose source does not answer.
+	ErrUnreachable = errors.New("the hub does not answer")
+	// ErrClusterUnreachable is in errors of a Reader of a managed cluster that does not answer.
+	ErrClusterUnreachable = errors.New("the managed cluster does not answer")
+)
 
 // List reads the objects of a query. What may not be read, or is not served, is a gap; the error is that of a source
 // that does not answer.
 func List[T object](ctx context.Context, r *Reader, q Query) ([]T, error) {
 	q.Resource = resource[T]()
+	return Read[T](ctx, r, q)
+}
+
+// Read is List for objects of any type and a resource that the query names.
+func Read[T any](ctx context.Context, r *Reader, q Query) ([]T, error) {
 	var all []T
 	for page, err := range r.Source.Pages(ctx, q) {
 		if err != nil {
 			return all, r.fail(q, err)
 		}
-		var decoded list[T]
+		var decoded struct {
+			Items []T `json:"items"`
+		}
 		if err := json.Unmarshal(page, &decoded); err != nil {
 			return all, fmt.Errorf("decoding %s: %w", q.Resource, err)
 		}
@@ -123,18 +146,41 @@ func (r *Reader) fail(q Query, err error) error {
 	if q.Namespace != "" {
 		where += " in namespace " + q.Namespace
 	}
+	gap := Gap{What: where, Why: err.Error(), Cluster: r.Cluster}
 	switch {
 	case apierrors.IsForbidden(err):
-		r.Gaps = append(r.Gaps, Gap{What: where, Why: err.Error(), Rule: fmt.Sprintf(
-			`{apiGroups: [%q], resources: [%s], verbs: [get, list]}`, q.Resource.Group, q.Resource.Plural)})
-		return nil
+		gap.Rule = rule(q, "list")
 	case apierrors.IsNotFound(err):
-		r.Gaps = append(r.Gaps, Gap{What: where, Missing: true, Why: "the hub does not serve it"})
-		return nil
+		gap.Missing, gap.Why = true, "the hub does not serve it"
+		if r.Cluster {
+			gap.Why = "the cluster does not serve it"
+		}
+	case r.Cluster:
+		return fmt.Errorf("reading %s: %w: %w", where, ErrClusterUnreachable, err)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("reading %s: %w", where, err)
+	default:
+		return fmt.Errorf("reading %s: %w: %w", where, ErrUnreachable, err)
 	}
-	return fmt.Errorf("reading %s: %w: %w", where, ErrUnreachable, err)
+	r.note(gap)
+	return nil
+}
+
+// note adds a gap that is not there yet.
+func (r *Reader) note(gap Gap) {
+	same := func(g Gap) bool { return g.What == gap.What && g.Rule == gap.Rule }
+	if !slices.ContainsFunc(r.Gaps, same) {
+		r.Gaps = append(r.Gaps, gap)
+	}
+}
+
+// rule is the rule of RBAC that lets a user read what a query asks for. The rule for a Secret names it.
+func rule(q Query, verb string) string {
+	named := ""
+	if q.Resource == Secrets() && q.Name != "" {
+		named = fmt.Sprintf(", resourceNames: [%s]", q.Name)
+	}
+	return fmt.Sprintf(`{apiGroups: [%q], resources: [%s]%s, verbs: [%s]}`, q.Resource.Group, q.Resource.Plural, named, verb)
 }
 
 // Lacks reports whether a resource could not be read.

@@ -36,6 +36,10 @@ type Step struct {
 	State    State  `json:"state"`
 	// Detail is the message of the object, in full.
 	Detail string `json:"detail,omitempty"`
+	// Lines are lines of a log.
+	Lines []string `json:"lines,omitempty"`
+	// Side is "cluster" for what was seen on the managed cluster; empty for what the hub knows.
+	Side string `json:"side,omitempty"`
 }
 
 // Chain is the way of one object from the wish to what runs.
@@ -50,6 +54,8 @@ type Chain struct {
 	Problem *Problem `json:"problem"`
 	// Same is how many other clusters have a problem with the same code for this add-on.
 	Same int `json:"same,omitempty"`
+	// Looked is the address of the managed cluster that was looked into; empty for none.
+	Looked string `json:"looked,omitempty"`
 }
 
 // AddOnFacts are the objects by which an add-on on a cluster is followed.

@@ -11,6 +11,7 @@ import (
 func remedies() map[causes.Code]string {
 	const (
 		accept = `kubectl patch managedcluster {cluster} --type=merge -p '{"spec":{"hubAcceptsClient":true}}'`
+		logs   = "kubectl spokelet logs agent --errors --spoke-context CONTEXT, with a context of cluster {cluster}"
 		lease  = "on cluster {cluster}: kubectl get leases -A; the agent of the add-on renews the one of its name"
 	)
 	return map[causes.Code]string{
@@ -19,13 +20,15 @@ func remedies() map[causes.Code]string {
 		causes.RequestPending:     "kubectl get csr -l open-cluster-management.io/cluster-name={cluster}",
 		causes.NamespaceOfOthers:  "kubectl get namespace {cluster} -o yaml",
 		causes.ClusterMissing:     "kubectl spokelet get clusters",
-		causes.ClusterNotJoined:   "on cluster {cluster}: kubectl logs deployment/spokelet -n open-cluster-management-agent",
-		causes.ClusterSilent:      "on cluster {cluster}: kubectl logs deployment/spokelet -n open-cluster-management-agent",
+		causes.ClusterNotJoined:   logs,
+		causes.ClusterSilent:      logs,
 		causes.ClusterUnavailable: "on cluster {cluster}: kubectl get --raw /readyz?verbose",
 		causes.ClocksDiffer:       "set the clock of the nodes of cluster {cluster}, or that of the hub",
 		causes.CertificateLate:    "kubectl get csr -l open-cluster-management.io/cluster-name={cluster}",
 		causes.ClusterDeletion:    "kubectl get managedclusteraddons,manifestworks -n {cluster}",
-		causes.AgentNoisy:         "on cluster {cluster}: kubectl logs deployment/spokelet -n open-cluster-management-agent",
+		causes.AgentNoisy:         logs,
+		causes.AgentDown: "kubectl describe pods -n open-cluster-management-agent --context CONTEXT, with a context of " +
+			"cluster {cluster}",
 		causes.WorksMissing:       "restore the works on the hub, or confirm the eviction as the message says",
 		causes.AddOnMissing:       "kubectl get clustermanagementaddon {name} -o yaml",
 		causes.ConfigurationKept:  "kubectl spokelet tree addon {name}",

@@ -48,6 +48,9 @@ func (t Terminal) Chain(c report.Chain) error {
 	}
 	p.line("%s", p.paint(strong, p.text(name)+": "+p.text(verdict)))
 	for i, step := range c.Steps {
+		if step.Side != "" && (i == 0 || c.Steps[i-1].Side == "") {
+			p.line("on the cluster, %s", p.text(c.Looked))
+		}
 		p.step(i+1, step)
 	}
 	if c.Problem != nil {
@@ -74,6 +77,9 @@ func (p *page) step(number int, step report.Step) {
 	p.line("%2d %-*s %-*s  %s", number, name, step.Name, width, Fit(p.text(step.Evidence), width), p.state(step.State))
 	if step.State == report.Failed || step.State == report.Warning {
 		p.block(6, step.Detail)
+	}
+	for _, line := range step.Lines {
+		p.block(6, line)
 	}
 }
 
@@ -109,12 +115,20 @@ func (t Terminal) Problems(groups []report.Group) error {
 func (t Terminal) Gaps(gaps []fleet.Gap) error {
 	p := &page{Terminal: t}
 	for _, g := range gaps {
-		if g.Missing {
-			p.line("  %s  %s: the hub does not serve it  [SPK010]", p.paint(dubious, "warn"), p.text(g.What))
-			continue
+		what, of := p.text(g.What), "hub"
+		if g.Cluster {
+			what, of = "on the cluster: "+what, "cluster"
 		}
-		p.line("  %s  %s may not be read  [SPK002]", p.paint(dubious, "warn"), p.text(g.What))
-		p.line("        add the rule %s", p.text(g.Rule))
+		switch {
+		case g.Silent:
+			p.line("  %s  %s does not answer  [SPK003]", p.paint(dubious, "warn"), p.text(g.What))
+			p.block(8, g.Why)
+		case g.Missing:
+			p.line("  %s  %s: the %s does not serve it  [SPK010]", p.paint(dubious, "warn"), what, of)
+		default:
+			p.line("  %s  %s may not be read  [SPK002]", p.paint(dubious, "warn"), what)
+			p.line("        add the rule %s", p.text(g.Rule))
+		}
 	}
 	return p.flush()
 }

@@ -8,7 +8,10 @@ import (
 
 // Safe writes a text of an object on one line, with what a terminal or an eye could take for something else written as
 // its number: control characters, escapes, marks of direction, and what is not valid UTF-8.
-func Safe(text string) string {
+func Safe(text string) string { return strings.Join(strings.Fields(spaced(text)), " ") }
+
+// spaced is Safe with all spaces of the text.
+func spaced(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		switch {
@@ -20,7 +23,7 @@ func Safe(text string) string {
 			b.WriteRune(r)
 		}
 	}
-	return strings.Join(strings.Fields(b.String()), " ")
+	return b.String()
 }
 
 // Fit shortens a safe text to a number of characters.

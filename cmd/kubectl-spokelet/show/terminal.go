@@ -76,7 +76,14 @@ const maxText = 4 << 10
 
 // text writes a text of an object: safe, not too long, and in ASCII where only that is shown.
 func (t Terminal) text(s string) string {
-	s = Safe(message.Cut(s, maxText))
+	return t.shown(Safe(message.Cut(s, maxText)))
+}
+
+// Line writes a line of a log: safe, with its spaces, and in ASCII where only that is shown.
+func (t Terminal) Line(line string) string { return t.shown(strings.TrimRight(spaced(line), " ")) }
+
+// shown writes a safe text in ASCII where only that is shown.
+func (t Terminal) shown(s string) string {
 	if !t.ASCII {
 		return s
 	}

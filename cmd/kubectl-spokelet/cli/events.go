@@ -1,0 +1,327 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/show"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// eventFlags are the flags of events.
+type eventFlags struct {
+	spoke
+
+	everywhere, watch bool
+}
+
+// events returns the command that shows the Events of objects of a fleet.
+func (p *Plugin) events() *cobra.Command {
+	var flags eventFlags
+	c := &cobra.Command{
+		Use:   "events [addon NAME | cluster NAME | work NAME]",
+		Short: "Show the Events of add-ons, works, clusters and certificate requests in the order of time",
+		Long: "events shows the Events of the hub that are about an object: an add-on with its works, its certificate requests " +
+			"and its ClusterManagementAddOn, a cluster with all that is in its namespace, or a work. Without an object it " +
+			"shows those of a namespace (-n), or of all with -A. Equal ones are one row. With --spoke-context those of the " +
+			"managed cluster follow in the same order.",
+		Example: "  kubectl spokelet events addon logs -n store-077\n  kubectl spokelet events -A -w",
+		Args: func(_ *cobra.Command, args []string) error {
+			kinds := []string{report.KindAddOn, report.KindCluster, report.KindWork}
+			if len(args) != 0 && (len(args) != 2 || !slices.Contains(kinds, args[0])) {
+				return fmt.Errorf("%w: it is events, events addon NAME, events cluster NAME, or events work NAME", errUse)
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			args = append(args, "", "")
+			return p.happened(c.Context(), flags, args[0], args[1])
+		},
+	}
+	flags.add(c)
+	c.Flags().BoolVarP(&flags.everywhere, "all-namespaces", "A", false, "those of all clusters")
+	c.Flags().BoolVarP(&flags.watch, "watch", "w", false, "go on with those that happen from now on")
+	return c
+}
+
+// scope says which Events are wanted, and where they are.
+type scope struct {
+	// namespaces are where they are; an empty name means everywhere.
+	namespaces []string
+	wanted     func(*fleet.Event) bool
+}
+
+// happened writes the Events about an object.
+func (p *Plugin) happened(ctx context.Context, flags eventFlags, kind, name string) error {
+	r, err := p.reader()
+	if err != nil {
+		return err
+	}
+	s, err := p.scope(ctx, r, flags.everywhere, kind, name)
+	if err != nil {
+		return err
+	}
+	all, err := s.read(ctx, r)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 && r.Lacks("events") {
+		return fmt.Errorf("%w: %w", errBlind, gapsOf(r))
+	}
+	rows, gaps := report.Events(all, ""), r.Gaps
+	if flags.named() {
+		further, more, err := p.happenedThere(ctx, flags.spoke, r, kind, name)
+		if err != nil {
+			return err
+		}
+		rows, gaps = append(rows, further...), append(gaps, more...)
+		report.SortEvents(rows)
+	}
+	if !flags.watch {
+		return p.writeEvents(r, rows, gaps)
+	}
+	if p.from != "" {
+		return fmt.Errorf("%w: a bundle does not change: leave out -w or --from", errUse)
+	}
+	if p.asText() {
+		t := p.terminal()
+		if err := errors.Join(t.Events(rows, true), t.Gaps(gaps)); err != nil {
+			return err
+		}
+	}
+	return p.watchEvents(ctx, r, s, all)
+}
+
+// scope finds what is about an object.
+func (p *Plugin) scope(ctx context.Context, r *fleet.Reader, everywhere bool, kind, name string) (scope, error) {
+	namespace := ""
+	if !everywhere && kind != report.KindCluster {
+		var err error
+		if namespace, err = p.namespace(); err != nil {
+			return scope{}, err
+		}
+	}
+	// Events about objects that are in no namespace are in the namespace "default".
+	s := scope{namespaces: []string{namespace}}
+	about := func(e *fleet.Event, kind, name string) bool { return e.Object.Kind == kind && e.Object.Name == name }
+	switch kind {
+	case report.KindAddOn:
+		related, err := relatedTo(ctx, r, namespace, name)
+		s.wanted = func(e *fleet.Event) bool {
+			return about(e, "ManagedClusterAddOn", name) || about(e, "ClusterManagementAddOn", name) ||
+				related[e.Object.Kind+"/"+e.Object.Namespace+"/"+e.Object.Name]
+		}
+		s.also(defaultNamespace)
+		return s, err
+	case report.KindCluster:
+		requests, err := requestsOf(ctx, r, map[string]string{names.LabelClusterName: name})
+		s.namespaces = []string{name, defaultNamespace}
+		s.wanted = func(e *fleet.Event) bool {
+			inside := e.Object.Namespace == name && fleet.OfFleet(e.Object.APIVersion, e.Object.Kind)
+			return inside || about(e, "ManagedCluster", name) || requests["CertificateSigningRequest//"+e.Object.Name] &&
+				e.Object.Kind == "CertificateSigningRequest"
+		}
+		return s, err
+	case report.KindWork:
+		s.wanted = func(e *fleet.Event) bool { return about(e, "ManifestWork", name) }
+		return s, nil
+	}
+	s.wanted = func(e *fleet.Event) bool { return fleet.OfFleet(e.Object.APIVersion, e.Object.Kind) }
+	return s, nil
+}
+
+// also adds a namespace, unless it is there.
+func (s *scope) also(namespace string) {
+	if s.namespaces[0] != "" && !slices.Contains(s.namespaces, namespace) {
+		s.namespaces = append(s.namespaces, namespace)
+	}
+}
+
+// relatedTo are the works and the certificate requests of an add-on, as kind/namespace/name.
+func relatedTo(ctx context.Context, r *fleet.Reader, cluster, addOn string) (map[string]bool, error) {
+	of := map[string]string{names.LabelAddonName: addOn}
+	q := fleet.Query{Resource: works(), Namespace: cluster, Labels: of, Partial: true}
+	found, err := fleet.Read[metav1.PartialObjectMetadata](ctx, r, q)
+	if err != nil {
+		return nil, err
+	}
+	if cluster != "" {
+		of = map[string]string{names.LabelAddonName: addOn, names.LabelClusterName: cluster}
+	}
+	related, err := requestsOf(ctx, r, of)
+	for _, work := range found {
+		related["ManifestWork/"+work.Namespace+"/"+work.Name] = true
+	}
+	return related, err
+}
+
+// requestsOf are the certificate requests with some labels, as kind//name.
+func requestsOf(ctx context.Context, r *fleet.Reader, of map[string]string) (map[string]bool, error) {
+	found := map[string]bool{}
+	requests := fleet.Resource{Group: "certificates.k8s.io", Version: "v1", Plural: "certificatesigningrequests"}
+	all, err := fleet.Read[metav1.PartialObjectMetadata](ctx, r, fleet.Query{Resource: requests, Labels: of, Partial: true})
+	for _, request := range all {
+		found["CertificateSigningRequest//"+request.Name] = true
+	}
+	return found, err
+}
+
+// read reads the Events of a scope.
+func (s scope) read(ctx context.Context, r *fleet.Reader) ([]fleet.Event, error) {
+	var all []fleet.Event
+	for _, namespace := range s.namespaces {
+		found, err := fleet.Read[fleet.Event](ctx, r, fleet.Query{Resource: fleet.Events(), Namespace: namespace})
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			if s.wanted(&found[i]) {
+				all = append(all, found[i])
+			}
+		}
+	}
+	return all, nil
+}
+
+// happenedThere reads the Events of the managed cluster: those in the namespaces of the objects of an add-on or a work
+// and of the agent, and of a cluster all. A cluster that does not answer is a gap.
+func (p *Plugin) happenedThere(
+	ctx context.Context, into spoke, hub *fleet.Reader, kind, name string,
+) ([]report.Event, []fleet.Gap, error) {
+	r, err := readerOf(p.flags(into.context, into.kubeconfig), true)
+	if err != nil {
+		return nil, nil, err
+	}
+	inside := map[string]bool{into.agents: true}
+	if kind == report.KindAddOn || kind == report.KindWork {
+		f, err := p.follow(ctx, hub, kind, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i := range f.works {
+			for _, m := range f.works[i].Status.Resources.Manifests {
+				inside[m.Resource.Namespace] = true
+			}
+		}
+	}
+	q := fleet.Query{Resource: fleet.Events()}
+	all, err := fleet.Read[fleet.Event](ctx, r, q)
+	if err != nil && ctx.Err() == nil && errors.Is(err, fleet.ErrClusterUnreachable) {
+		return nil, append(r.Gaps, silent(into, err)), nil
+	}
+	if kind == report.KindAddOn || kind == report.KindWork {
+		all = slices.DeleteFunc(all, func(e fleet.Event) bool { return !inside[e.Object.Namespace] })
+	}
+	return report.Events(all, report.SideCluster), r.Gaps, err
+}
+
+// writeEvents writes rows of Events.
+func (p *Plugin) writeEvents(r *fleet.Reader, rows []report.Event, gaps []fleet.Gap) error {
+	if done, err := p.encoded(answer{Kind: "events", Hub: r.Source.Name(), Answer: rows, Gaps: gaps}); done {
+		return err
+	}
+	t := p.terminal()
+	if p.output != outputName {
+		return errors.Join(t.Events(rows, true), t.Gaps(gaps))
+	}
+	for _, row := range rows {
+		if err := p.nameOf(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nameOf writes the name of the object of a row.
+func (p *Plugin) nameOf(row report.Event) error {
+	_, err := fmt.Fprintf(p.Streams.Out, "%s/%s\n", strings.ToLower(show.Safe(row.Kind)), show.Safe(row.Name))
+	return err
+}
+
+// watchEvents writes Events as they happen, those that were read before left out, until the context ends.
+func (p *Plugin) watchEvents(ctx context.Context, r *fleet.Reader, s scope, before []fleet.Event) error {
+	seen := map[string]string{}
+	for i := range before {
+		seen[before[i].Metadata.UID] = before[i].Metadata.ResourceVersion
+	}
+	type change struct {
+		event fleet.Event
+		err   error
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	changes, ended := make(chan change), make(chan struct{})
+	for _, namespace := range s.namespaces {
+		go func() {
+			one := &fleet.Reader{Source: r.Source}
+			for event, err := range fleet.Changes[fleet.Event](ctx, one, fleet.Query{Resource: fleet.Events(), Namespace: namespace}) {
+				select {
+				case changes <- change{event, err}:
+				case <-ctx.Done():
+				}
+			}
+			if len(one.Gaps) > 0 {
+				select {
+				case changes <- change{err: fmt.Errorf("%w: %w", errBlind, gapsOf(one))}:
+				case <-ctx.Done():
+				}
+			}
+			ended <- struct{}{}
+		}()
+	}
+	var failed error
+	for left := len(s.namespaces); left > 0; {
+		select {
+		case <-ended:
+			left--
+		case c := <-changes:
+			m := c.event.Metadata
+			switch {
+			case failed != nil:
+			case c.err != nil:
+				failed = c.err
+				stop()
+			case s.wanted(&c.event) && seen[m.UID] != m.ResourceVersion:
+				seen[m.UID] = m.ResourceVersion
+				if failed = p.writeEvent(&c.event); failed != nil {
+					stop()
+				}
+			}
+		}
+	}
+	return failed
+}
+
+// writeEvent writes one Event: in JSON on one line, in YAML as a document.
+func (p *Plugin) writeEvent(e *fleet.Event) error {
+	row := report.EventOf(e, "")
+	switch p.output {
+	case "json":
+		raw, err := json.Marshal(answer{Schema: schema, Kind: "event", Answer: row})
+		if err != nil {
+			return fmt.Errorf("encoding an Event: %w", err)
+		}
+		_, err = p.Streams.Out.Write(append(raw, '\n'))
+		return err
+	case "yaml":
+		raw, err := yaml.Marshal(answer{Schema: schema, Kind: "event", Answer: row})
+		if err != nil {
+			return fmt.Errorf("encoding an Event: %w", err)
+		}
+		_, err = fmt.Fprintf(p.Streams.Out, "---\n%s", raw)
+		return err
+	case outputName:
+		return p.nameOf(row)
+	}
+	return p.terminal().Events([]report.Event{row}, false)
+}

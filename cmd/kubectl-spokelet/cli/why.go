@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/show"
+)
+
+// why returns the command that follows one object from the wish to the first cause.
+func (p *Plugin) why() *cobra.Command {
+	kinds := []string{report.KindAddOn, report.KindCluster, report.KindWork, report.KindRequest}
+	var into spoke
+	c := &cobra.Command{
+		Use: "why (addon NAME | work NAME | cluster NAME | csr NAME)", ValidArgs: kinds,
+		Short: "Follow an object from the wish to the first cause, and name the next command",
+		Long: "why follows an object from the wish to the first cause, each step with its evidence. With a context of the " +
+			"managed cluster (--spoke-context) it looks there, too: workloads and pods, Events, whether Secrets are there, and " +
+			"the errors in the log of the agent.",
+		Example: "  kubectl spokelet why addon logs -n store-077\n  kubectl spokelet why cluster store-114\n" +
+			"  kubectl spokelet why addon logs -n store-077 --spoke-context store-077",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 || !slices.Contains(kinds, args[0]) {
+				return fmt.Errorf("%w: it is why, one of %s, and a name", errUse, strings.Join(kinds, ", "))
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			r, err := p.reader()
+			if err != nil {
+				return err
+			}
+			f, err := p.follow(c.Context(), r, args[0], args[1])
+			if err != nil {
+				return err
+			}
+			if f.Problem != nil && len(f.Steps) == 0 && len(r.Gaps) > 0 {
+				return fmt.Errorf("%w: %w", errBlind, gapsOf(r))
+			}
+			gaps := r.Gaps
+			if into.named() && args[0] != report.KindRequest {
+				side, further, err := p.lookInto(c.Context(), into, f)
+				if err != nil {
+					return err
+				}
+				f.Chain, gaps = f.With(side), append(gaps, further...)
+			}
+			return p.explained(r, f.Chain, gaps)
+		},
+	}
+	into.add(c)
+	return c
+}
+
+// explained writes a chain.
+func (p *Plugin) explained(r *fleet.Reader, chain report.Chain, gaps []fleet.Gap) error {
+	done, err := p.encoded(answer{Kind: "why", Hub: r.Source.Name(), Answer: chain, Gaps: gaps})
+	if !done && err == nil {
+		t := p.terminal()
+		if p.output == outputName {
+			_, err = fmt.Fprintf(t.Out, "%s/%s\n", chain.Kind, show.Safe(chain.Name))
+		} else {
+			err = errors.Join(t.Chain(chain), t.Gaps(gaps))
+		}
+	}
+	if err == nil && !chain.Healthy {
+		return errProblem
+	}
+	return err
+}
+
+// followed is a chain with the objects of the hub that say where to look on the cluster.
+type followed struct {
+	report.Chain
+
+	works []fleet.Work
+	addOn *fleet.AddOn
+}
+
+// follow follows one object.
+func (p *Plugin) follow(ctx context.Context, r *fleet.Reader, kind, name string) (followed, error) {
+	switch kind {
+	case report.KindCluster:
+		chain, err := clusterChain(ctx, r, name)
+		return followed{Chain: chain}, err
+	case report.KindRequest:
+		request, err := fleet.Get[fleet.Request](ctx, r, "", name)
+		return followed{Chain: report.RequestChain(name, request)}, err
+	}
+	namespace, err := p.namespace()
+	if err != nil {
+		return followed{}, err
+	}
+	if kind == report.KindAddOn {
+		f, err := addOnFacts(ctx, r, namespace, name)
+		if err != nil {
+			return followed{}, err
+		}
+		return followed{Chain: report.AddOnChain(namespace, name, f), works: f.Works, addOn: f.AddOn}, nil
+	}
+	work, err := fleet.Get[fleet.Work](ctx, r, namespace, name)
+	f := followed{Chain: report.WorkChain(namespace, name, work)}
+	if work != nil {
+		f.works = []fleet.Work{*work}
+	}
+	return f, err
+}
