@@ -19,11 +19,12 @@ var hub embed.FS
 
 // Hub returns all that the hub manager needs to run and clusters need to join, one YAML file each, in the order of
 // applying: namespaces, the ServiceAccounts of the hub manager, the admission policies, the rights of the hub manager,
-// the bootstrap identity, and a role for authors of works without an executor.
+// the bootstrap identity, a role for authors of works without an executor, and those for "kubectl spokelet".
 func Hub() [][]byte {
 	return slices.Concat(
 		hubFiles("namespaces.yaml", "service-account.yaml"), Policies(),
 		hubFiles("clusterrole.yaml", "policy-check.yaml", "consent.yaml", "bootstrap.yaml", "work-executor.yaml"),
+		hubFiles("viewer.yaml"),
 	)
 }
 

@@ -31,10 +31,10 @@ func (p *Plugin) events() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "events [addon NAME | cluster NAME | work NAME]",
 		Short: "Show the Events of add-ons, works, clusters and certificate requests in the order of time",
-		Long: "events shows the Events of the hub that are about an object: an add-on with its works, its certificate requests " +
-			"and its ClusterManagementAddOn, a cluster with all that is in its namespace, or a work. Without an object it " +
-			"shows those of a namespace (-n), or of all with -A. Equal ones are one row. With --spoke-context those of the " +
-			"managed cluster follow in the same order.",
+		Long: "events shows the Events of the hub that are about an object: an add-on with its works, its certificate " +
+			"requests and its ClusterManagementAddOn, a cluster with all that is in its namespace, or a work. Without an " +
+			"object it shows those of a namespace (-n), or of all with -A. Equal ones are one row. With --spoke-context " +
+			"those of the managed cluster are among them.",
 		Example: "  kubectl spokelet events addon logs -n store-077\n  kubectl spokelet events -A -w",
 		Args: func(_ *cobra.Command, args []string) error {
 			kinds := []string{report.KindAddOn, report.KindCluster, report.KindWork}
@@ -45,7 +45,7 @@ func (p *Plugin) events() *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			args = append(args, "", "")
-			return p.happened(c.Context(), flags, args[0], args[1])
+			return p.happened(c.Context(), flags, subject{args[0], args[1]})
 		},
 	}
 	flags.add(c)
@@ -53,6 +53,9 @@ func (p *Plugin) events() *cobra.Command {
 	c.Flags().BoolVarP(&flags.watch, "watch", "w", false, "go on with those that happen from now on")
 	return c
 }
+
+// subject is what Events are asked about; empty for all of a namespace.
+type subject struct{ kind, name string }
 
 // scope says which Events are wanted, and where they are.
 type scope struct {
@@ -62,12 +65,12 @@ type scope struct {
 }
 
 // happened writes the Events about an object.
-func (p *Plugin) happened(ctx context.Context, flags eventFlags, kind, name string) error {
+func (p *Plugin) happened(ctx context.Context, flags eventFlags, of subject) error {
 	r, err := p.reader()
 	if err != nil {
 		return err
 	}
-	s, err := p.scope(ctx, r, flags.everywhere, kind, name)
+	s, err := p.scope(ctx, r, flags.everywhere, of)
 	if err != nil {
 		return err
 	}
@@ -80,7 +83,7 @@ func (p *Plugin) happened(ctx context.Context, flags eventFlags, kind, name stri
 	}
 	rows, gaps := report.Events(all, ""), r.Gaps
 	if flags.named() {
-		further, more, err := p.happenedThere(ctx, flags.spoke, r, kind, name)
+		further, more, err := p.happenedThere(ctx, flags.spoke, r, of)
 		if err != nil {
 			return err
 		}
@@ -103,7 +106,8 @@ func (p *Plugin) happened(ctx context.Context, flags eventFlags, kind, name stri
 }
 
 // scope finds what is about an object.
-func (p *Plugin) scope(ctx context.Context, r *fleet.Reader, everywhere bool, kind, name string) (scope, error) {
+func (p *Plugin) scope(ctx context.Context, r *fleet.Reader, everywhere bool, of subject) (scope, error) {
+	kind, name := of.kind, of.name
 	namespace := ""
 	if !everywhere && kind != report.KindCluster {
 		var err error
@@ -119,7 +123,7 @@ func (p *Plugin) scope(ctx context.Context, r *fleet.Reader, everywhere bool, ki
 		related, err := relatedTo(ctx, r, namespace, name)
 		s.wanted = func(e *fleet.Event) bool {
 			return about(e, "ManagedClusterAddOn", name) || about(e, "ClusterManagementAddOn", name) ||
-				related[e.Object.Kind+"/"+e.Object.Namespace+"/"+e.Object.Name]
+				related[keyOf(e)]
 		}
 		s.also(defaultNamespace)
 		return s, err
@@ -128,8 +132,7 @@ func (p *Plugin) scope(ctx context.Context, r *fleet.Reader, everywhere bool, ki
 		s.namespaces = []string{name, defaultNamespace}
 		s.wanted = func(e *fleet.Event) bool {
 			inside := e.Object.Namespace == name && fleet.OfFleet(e.Object.APIVersion, e.Object.Kind)
-			return inside || about(e, "ManagedCluster", name) || requests["CertificateSigningRequest//"+e.Object.Name] &&
-				e.Object.Kind == "CertificateSigningRequest"
+			return inside || about(e, "ManagedCluster", name) || requests[keyOf(e)]
 		}
 		return s, err
 	case report.KindWork:
@@ -145,6 +148,11 @@ func (s *scope) also(namespace string) {
 	if s.namespaces[0] != "" && !slices.Contains(s.namespaces, namespace) {
 		s.namespaces = append(s.namespaces, namespace)
 	}
+}
+
+// keyOf names the object of an Event, as kind/namespace/name.
+func keyOf(e *fleet.Event) string {
+	return e.Object.Kind + "/" + e.Object.Namespace + "/" + e.Object.Name
 }
 
 // relatedTo are the works and the certificate requests of an add-on, as kind/namespace/name.
@@ -196,15 +204,16 @@ func (s scope) read(ctx context.Context, r *fleet.Reader) ([]fleet.Event, error)
 // happenedThere reads the Events of the managed cluster: those in the namespaces of the objects of an add-on or a work
 // and of the agent, and of a cluster all. A cluster that does not answer is a gap.
 func (p *Plugin) happenedThere(
-	ctx context.Context, into spoke, hub *fleet.Reader, kind, name string,
+	ctx context.Context, into spoke, hub *fleet.Reader, of subject,
 ) ([]report.Event, []fleet.Gap, error) {
 	r, err := readerOf(p.flags(into.context, into.kubeconfig), true)
 	if err != nil {
 		return nil, nil, err
 	}
 	inside := map[string]bool{into.agents: true}
-	if kind == report.KindAddOn || kind == report.KindWork {
-		f, err := p.follow(ctx, hub, kind, name)
+	ofWorks := of.kind == report.KindAddOn || of.kind == report.KindWork
+	if ofWorks {
+		f, err := p.follow(ctx, hub, of.kind, of.name)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -219,7 +228,7 @@ func (p *Plugin) happenedThere(
 	if err != nil && ctx.Err() == nil && errors.Is(err, fleet.ErrClusterUnreachable) {
 		return nil, append(r.Gaps, silent(into, err)), nil
 	}
-	if kind == report.KindAddOn || kind == report.KindWork {
+	if ofWorks {
 		all = slices.DeleteFunc(all, func(e fleet.Event) bool { return !inside[e.Object.Namespace] })
 	}
 	return report.Events(all, report.SideCluster), r.Gaps, err
@@ -264,7 +273,8 @@ func (p *Plugin) watchEvents(ctx context.Context, r *fleet.Reader, s scope, befo
 	for _, namespace := range s.namespaces {
 		go func() {
 			one := &fleet.Reader{Source: r.Source}
-			for event, err := range fleet.Changes[fleet.Event](ctx, one, fleet.Query{Resource: fleet.Events(), Namespace: namespace}) {
+			q := fleet.Query{Resource: fleet.Events(), Namespace: namespace}
+			for event, err := range fleet.Changes[fleet.Event](ctx, one, q) {
 				select {
 				case changes <- change{event, err}:
 				case <-ctx.Done():

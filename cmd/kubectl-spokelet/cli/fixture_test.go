@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -38,6 +39,8 @@ type hub struct {
 	prefix string
 	// pages is how many objects a page has at most; zero means as many as are asked for.
 	pages int
+	// watched is called when a client watches; nil for nothing.
+	watched func()
 	// asked are the requests, accepted the types that they ask for, and queries the rest of their addresses.
 	asked, accepted, queries []string
 	mutex                    sync.Mutex
@@ -87,6 +90,8 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}})
 	case h.forbidden[plural]:
 		refuse(http.StatusForbidden, "Forbidden")
+	case r.URL.Query().Get("watch") != "":
+		h.watch(w, r, all)
 	case !known:
 		refuse(http.StatusNotFound, "NotFound")
 	default:
@@ -107,6 +112,20 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		write(http.StatusOK, map[string]any{"kind": "List", "metadata": head, "items": items[from:to]})
 	}
+}
+
+// watch sends the objects as they are, until the client goes.
+func (h *hub) watch(w http.ResponseWriter, r *http.Request, all []map[string]any) {
+	for _, o := range all {
+		_ = json.NewEncoder(w).Encode(map[string]any{"type": "ADDED", "object": o})
+	}
+	if flusher, is := w.(http.Flusher); is {
+		flusher.Flush()
+	}
+	if h.watched != nil {
+		h.watched()
+	}
+	<-r.Context().Done()
 }
 
 // matches reports whether an object is asked for.
@@ -281,6 +300,12 @@ type outcome struct {
 // plays runs a command line on a hub.
 func plays(t *testing.T, h *hub, args ...string) outcome {
 	t.Helper()
+	return playsUntil(t.Context(), t, h, args...)
+}
+
+// playsUntil runs a command line on a hub until the context ends.
+func playsUntil(ctx context.Context, t *testing.T, h *hub, args ...string) outcome {
+	t.Helper()
 	server := httptest.NewServer(h)
 	defer server.Close()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
@@ -288,7 +313,7 @@ func plays(t *testing.T, h *hub, args ...string) outcome {
 "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}], "users": [{"name": "u", "user": {}}],
 "clusters": [{"name": "c", "cluster": {"server": %q}}]}`, server.URL+h.prefix)
 	require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
-	got := run(t, append([]string{"--kubeconfig", file}, args...)...)
+	got := runUntil(ctx, t, append([]string{"--kubeconfig", file}, args...)...)
 	got.out = strings.ReplaceAll(got.out, server.URL, "https://hub.example")
 	got.errs = strings.ReplaceAll(got.errs, server.URL, "https://hub.example")
 	return got
@@ -297,6 +322,12 @@ func plays(t *testing.T, h *hub, args ...string) outcome {
 // run runs a command line.
 func run(t *testing.T, args ...string) outcome {
 	t.Helper()
+	return runUntil(t.Context(), t, args...)
+}
+
+// runUntil runs a command line until the context ends.
+func runUntil(ctx context.Context, t *testing.T, args ...string) outcome {
+	t.Helper()
 	var out, errs bytes.Buffer
 	p := &Plugin{
 		Streams:     genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errs},
@@ -304,6 +335,6 @@ func run(t *testing.T, args ...string) outcome {
 		Now:         noon,
 	}
 	p.Init()
-	status := p.Run(t.Context(), args)
+	status := p.Run(ctx, args)
 	return outcome{out: out.String(), errs: errs.String(), status: status}
 }

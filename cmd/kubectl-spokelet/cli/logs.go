@@ -46,8 +46,8 @@ func (p *Plugin) logs() *cobra.Command {
 	c := &cobra.Command{
 		Use: "logs (hub | agent)", ValidArgs: []string{"hub", "agent"},
 		Short: "Print the logs of the hub manager or of the agent of a cluster",
-		Long: "logs prints the logs of the hub manager, the leader first, or of the agent of a managed cluster, of ours or of " +
-			"OCM's. The agent is looked for with --spoke-context, or else where the kubeconfig leads. -n names another " +
+		Long: "logs prints the logs of the hub manager, the leader first, or of the agent of a managed cluster, of ours or " +
+			"of OCM's. The agent is looked for with --spoke-context, or else where the kubeconfig leads. -n names another " +
 			"namespace of the hub manager, and --agent-namespace of the agent.",
 		Example: "  kubectl spokelet logs hub --since 10m\n  kubectl spokelet logs agent --spoke-context store-077 --errors",
 		Args: func(c *cobra.Command, args []string) error {
@@ -163,7 +163,8 @@ func isProgram(app string, agent bool) bool {
 	if agent {
 		return slices.Contains(agentApps(), app)
 	}
-	return app == "spokelet-hub" || strings.HasPrefix(app, "clustermanager-") || strings.HasPrefix(app, "cluster-manager-")
+	ofOCM := strings.HasPrefix(app, "clustermanager-") || strings.HasPrefix(app, "cluster-manager-")
+	return app == "spokelet-hub" || ofOCM
 }
 
 // nothingRuns says that there are no pods whose logs could be printed.

@@ -37,9 +37,10 @@ const spokePatience = "10s"
 
 // add adds the flags to a command.
 func (s *spoke) add(c *cobra.Command) {
-	c.Flags().StringVar(&s.context, "spoke-context", "", "look into the managed cluster, too, with this context")
-	c.Flags().StringVar(&s.kubeconfig, "spoke-kubeconfig", "", "the kubeconfig with that context; empty means that of the hub")
-	c.Flags().StringVar(&s.agents, "agent-namespace", names.NamespaceAgent, "the namespace of the agent on the managed cluster")
+	flags := c.Flags()
+	flags.StringVar(&s.context, "spoke-context", "", "look into the managed cluster, too, with this context")
+	flags.StringVar(&s.kubeconfig, "spoke-kubeconfig", "", "the kubeconfig with that context; empty means that of the hub")
+	flags.StringVar(&s.agents, "agent-namespace", names.NamespaceAgent, "the namespace of the agent on the managed cluster")
 }
 
 // named reports whether a managed cluster is to be looked into.
@@ -113,9 +114,8 @@ func (p *Plugin) lookInto(ctx context.Context, s spoke, f followed) (report.Clus
 
 // silent is the gap of a managed cluster that does not answer.
 func silent(s spoke, err error) fleet.Gap {
-	return fleet.Gap{
-		What: "the managed cluster of context " + cmp.Or(s.context, "of "+s.kubeconfig), Why: err.Error(), Cluster: true, Silent: true,
-	}
+	what := "the managed cluster of context " + cmp.Or(s.context, "of "+s.kubeconfig)
+	return fleet.Gap{What: what, Why: err.Error(), Cluster: true, Silent: true}
 }
 
 // all looks at everything, until the cluster does not answer.
@@ -244,7 +244,8 @@ func (l *look) judge(ctx context.Context, w *report.Workload) ([]fleet.Event, er
 
 // warnings reads the warning Events about a workload, what it makes, and its pods.
 func (l *look) warnings(ctx context.Context, target unready.Target, pods []corev1.Pod) ([]fleet.Event, error) {
-	q := fleet.Query{Resource: fleet.Events(), Namespace: target.Namespace, Fields: map[string]string{"type": corev1.EventTypeWarning}}
+	q := fleet.Query{Resource: fleet.Events(), Namespace: target.Namespace}
+	q.Fields = map[string]string{"type": corev1.EventTypeWarning}
 	all, err := fleet.Read[fleet.Event](ctx, l.Reader, q)
 	return slices.DeleteFunc(all, func(e fleet.Event) bool {
 		made := e.Object.Kind == "ReplicaSet" && strings.HasPrefix(e.Object.Name, target.Name+"-")

@@ -47,7 +47,7 @@ func event(kind, namespace, name, reason, text string, first, last, count int) m
 	e := of(at, fmt.Sprintf("%s.%d", name, first))
 	delete(e, "spec")
 	delete(e, "status")
-	e["metadata"].(map[string]any)["uid"] = fmt.Sprintf("%s-%s-%s-%d", namespace, name, reason, first)
+	part(e, "metadata")["uid"] = fmt.Sprintf("%s-%s-%s-%d", namespace, name, reason, first)
 	e["involvedObject"] = map[string]any{"apiVersion": version, "kind": kind, "namespace": namespace, "name": name}
 	e["type"], e["reason"], e["message"], e["count"] = grade, reason, text, count
 	e["firstTimestamp"], e["lastTimestamp"], e["reportingComponent"] = ago(first), ago(last), "tester"
@@ -112,7 +112,7 @@ func store() *hub {
 // deployment is a Deployment of one pod, so many of which are ready.
 func deployment(namespace, name string, ready int) map[string]any {
 	d := labelled(of(namespace, name), map[string]any{"app": name})
-	d["metadata"].(map[string]any)["managedFields"] = []any{
+	part(d, "metadata")["managedFields"] = []any{
 		map[string]any{"manager": "work-agent", "operation": "Update", "apiVersion": "apps/v1", "time": ago(2880)},
 		map[string]any{"manager": "kubectl-edit", "operation": "Update", "apiVersion": "apps/v1", "time": ago(40)},
 		map[string]any{"manager": "kube-controller-manager", "operation": "Update", "subresource": "status", "time": ago(38)},
@@ -125,7 +125,7 @@ func deployment(namespace, name string, ready int) map[string]any {
 		}}}},
 	}
 	if name != "klusterlet-agent" {
-		delete(d["spec"].(map[string]any), "template")
+		delete(part(d, "spec"), "template")
 	}
 	d["status"] = map[string]any{"readyReplicas": ready}
 	return d
@@ -144,16 +144,16 @@ func record(work string) map[string]any {
 
 // owned makes an object belong to another one.
 func owned(o map[string]any, version, kind, name string) {
-	o["metadata"].(map[string]any)["ownerReferences"] = []any{
+	part(o, "metadata")["ownerReferences"] = []any{
 		map[string]any{"apiVersion": version, "kind": kind, "name": name, "uid": "u", "controller": true},
 	}
 }
 
 // discovery is what an API server says of its kinds.
 func discovery() map[string]any {
-	resource := func(name, kind string, namespaced bool, short ...string) map[string]any {
+	resource := func(name, kind string, short ...string) map[string]any {
 		return map[string]any{
-			"name": name, "singularName": strings.ToLower(kind), "kind": kind, "namespaced": namespaced,
+			"name": name, "singularName": strings.ToLower(kind), "kind": kind, "namespaced": true,
 			"verbs": []any{"get", "list"}, "shortNames": short,
 		}
 	}
@@ -166,10 +166,10 @@ func discovery() map[string]any {
 			"name": "apps", "versions": []any{map[string]any{"groupVersion": "apps/v1", "version": "v1"}},
 			"preferredVersion": map[string]any{"groupVersion": "apps/v1", "version": "v1"},
 		}}},
-		"/api/v1": list("v1", resource("pods", "Pod", true, "po"), resource("secrets", "Secret", true),
-			resource("configmaps", "ConfigMap", true, "cm")),
-		"/apis/apps/v1": list("apps/v1", resource("deployments", "Deployment", true, "deploy"),
-			resource("replicasets", "ReplicaSet", true)),
+		"/api/v1": list("v1", resource("pods", "Pod", "po"), resource("secrets", "Secret"),
+			resource("configmaps", "ConfigMap", "cm")),
+		"/apis/apps/v1": list("apps/v1", resource("deployments", "Deployment", "deploy"),
+			resource("replicasets", "ReplicaSet")),
 	}
 }
 
@@ -198,18 +198,18 @@ func playsBoth(t *testing.T, h, cluster *hub, args ...string) outcome {
 // reported says what the agent says of the objects of the work of logs on store-003.
 func reported(h *hub) *hub {
 	for _, w := range h.lists[pathWorks] {
-		m := w["metadata"].(map[string]any)
+		m := part(w, "metadata")
 		if m["namespace"] == "store-003" && m["name"] == "addon-logs-deploy-0" {
-			w["status"].(map[string]any)["resourceStatus"] = map[string]any{"manifests": []any{map[string]any{
+			part(w, "status")["resourceStatus"] = map[string]any{"manifests": []any{map[string]any{
 				"resourceMeta": map[string]any{"group": "apps", "version": "v1", "kind": "Deployment", "resource": "deployments",
 					"name": "agent", "namespace": "logs"},
 			}}}
 		}
 	}
 	for _, a := range h.lists[pathAddOns] {
-		m := a["metadata"].(map[string]any)
+		m := part(a, "metadata")
 		if m["namespace"] == "store-003" && m["name"] == "logs" {
-			status := a["status"].(map[string]any)
+			status := part(a, "status")
 			status["registrations"] = []any{map[string]any{"type": "kubeClient"}}
 			hash := map[string]any{"name": "logs-v10", "specHash": "5f2c"}
 			status["configReferences"] = []any{map[string]any{
@@ -220,4 +220,10 @@ func reported(h *hub) *hub {
 	h.lists[pathTemplates] = []map[string]any{of("", "logs-v10")}
 	h.lists[pathPlacements] = []map[string]any{of("add-ons", "stores")}
 	return h
+}
+
+// part is a part of an object that is an object, too.
+func part(o map[string]any, name string) map[string]any {
+	found, _ := o[name].(map[string]any)
+	return found
 }

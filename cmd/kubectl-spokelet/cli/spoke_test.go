@@ -191,9 +191,8 @@ func TestHostileTextOfAClusterDoesNoHarm(t *testing.T) {
 		cluster.logs[path] = strings.ReplaceAll(evil, "\n", "\nE1129 11:59:31.000000 1 x.go:2] ")
 	}
 	cluster.lists[pathPods][0]["status"] = map[string]any{"phase": "Failed", "reason": evil, "message": evil}
-	fields := cluster.lists[pathDeployments][0]["metadata"].(map[string]any)["managedFields"].([]any)
-	fields[0].(map[string]any)["manager"] = evil
-	cluster.lists[pathRecords][0]["spec"].(map[string]any)["agentID"] = evil
+	part(cluster.lists[pathDeployments][0], "metadata")["managedFields"] = []any{map[string]any{"manager": evil, "operation": evil}}
+	part(cluster.lists[pathRecords][0], "spec")["agentID"] = evil
 	for _, args := range [][]string{
 		{"why", "addon", "logs", "-n", "store-003", "--spoke-context", "store"},
 		{"trace", "deploy/agent", "-n", "logs", "--context", "store", "--hub-context", "hub"},

@@ -39,22 +39,25 @@ func (p *Plugin) trace() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace KIND/NAME [-n NAMESPACE] --context SPOKE [--hub-context HUB]",
 		Short: "Lead from an object of a managed cluster up to its work, its add-on and who wanted it",
-		Long: "trace reads a managed cluster with the context of --context, and follows an object by its owners to the work " +
-			"that applied it. With a context of the hub (--hub-context, or a bundle of it with --from) it goes on to the " +
+		Long: "trace reads a managed cluster with the context of --context, and follows an object by its owners to the " +
+			"work that applied it. With a context of the hub (--hub-context, or a bundle of it with --from) it goes on to the " +
 			"add-on, its template and configurations, the placement, and the ClusterManagementAddOn. It reads metadata alone.",
 		Example: "  kubectl spokelet trace deployment/agent -n logs --context store-077 --hub-context hub",
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 || strings.Count(args[0], "/") != 1 || strings.HasPrefix(args[0], "/") || strings.HasSuffix(args[0], "/") {
-				return fmt.Errorf("%w: it is trace KIND/NAME", errUse)
+			if len(args) == 1 {
+				if kind, name, _ := strings.Cut(args[0], "/"); kind != "" && name != "" && !strings.Contains(name, "/") {
+					return nil
+				}
 			}
-			return nil
+			return fmt.Errorf("%w: it is trace KIND/NAME", errUse)
 		},
 		RunE: func(c *cobra.Command, args []string) error { return p.traced(c.Context(), flags, args[0]) },
 	}
-	c.Flags().StringVar(&flags.context, "hub-context", "", "go on to the hub with this context")
-	c.Flags().StringVar(&flags.kubeconfig, "hub-kubeconfig", "", "the kubeconfig with that context; empty means that of the cluster")
-	c.Flags().StringVar(&flags.cluster, "cluster", "", "the name of the cluster on the hub; empty means that its agent says it")
-	c.Flags().StringVar(&flags.agents, "agent-namespace", names.NamespaceAgent, "the namespace of the agent on the managed cluster")
+	f := c.Flags()
+	f.StringVar(&flags.context, "hub-context", "", "go on to the hub with this context")
+	f.StringVar(&flags.kubeconfig, "hub-kubeconfig", "", "the kubeconfig of the hub; empty means that of the cluster")
+	f.StringVar(&flags.cluster, "cluster", "", "the name of the cluster on the hub; empty means that its agent says it")
+	f.StringVar(&flags.agents, "agent-namespace", names.NamespaceAgent, "the namespace of the agent on the cluster")
 	return c
 }
 
@@ -200,7 +203,7 @@ const maxOwners = 10
 // climb reads an object, what owns it, what owns that, and so on.
 func (t *tracing) climb(ctx context.Context, mapping *meta.RESTMapping, namespace, name string) error {
 	for range maxOwners {
-		o, err := t.object(ctx, t.cluster, mapping, namespace, name)
+		o, err := t.object(ctx, mapping, namespace, name)
 		if err != nil || o == nil {
 			return err
 		}
@@ -235,14 +238,12 @@ func (t *tracing) climb(ctx context.Context, mapping *meta.RESTMapping, namespac
 }
 
 // object reads the metadata of an object; nil where it does not exist or may not be read.
-func (t *tracing) object(
-	ctx context.Context, r *fleet.Reader, mapping *meta.RESTMapping, namespace, name string,
-) (*fleet.Traced, error) {
+func (t *tracing) object(ctx context.Context, of *meta.RESTMapping, namespace, name string) (*fleet.Traced, error) {
 	resource := fleet.Resource{
-		Group: mapping.Resource.Group, Version: mapping.Resource.Version, Plural: mapping.Resource.Resource,
-		Namespaced: namespace != "",
+		Group: of.Resource.Group, Version: of.Resource.Version, Plural: of.Resource.Resource, Namespaced: namespace != "",
 	}
-	return tracedObject(ctx, r, fleet.Query{Resource: resource, Namespace: namespace, Name: name}, mapping.GroupVersionKind.Kind)
+	q := fleet.Query{Resource: resource, Namespace: namespace, Name: name}
+	return tracedObject(ctx, t.cluster, q, of.GroupVersionKind.Kind)
 }
 
 // tracedObject reads the metadata of an object; nil where it does not exist or may not be read.
@@ -273,7 +274,8 @@ func (t *tracing) records(ctx context.Context, mapping *meta.RESTMapping, owners
 		if !slices.Contains(owners, r.Metadata.Name) && (len(owners) > 0 || !lists) {
 			continue
 		}
-		owned, err := tracedObject(ctx, t.cluster, fleet.Query{Resource: fleet.Records(), Name: r.Metadata.Name}, "AppliedManifestWork")
+		q := fleet.Query{Resource: fleet.Records(), Name: r.Metadata.Name}
+		owned, err := tracedObject(ctx, t.cluster, q, "AppliedManifestWork")
 		if err != nil {
 			return err
 		}

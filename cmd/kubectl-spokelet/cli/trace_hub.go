@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
@@ -71,7 +72,7 @@ func clusterOf(container corev1.Container) string {
 
 // works are ManifestWorks.
 func works() fleet.Resource {
-	return fleet.Resource{Group: "work.open-cluster-management.io", Version: "v1", Plural: "manifestworks", Namespaced: true}
+	return fleet.Resource{Group: workv1.GroupName, Version: "v1", Plural: "manifestworks", Namespaced: true}
 }
 
 // ofAddOns is a resource of the API of add-ons.
@@ -88,14 +89,10 @@ func (t *tracing) work(ctx context.Context, name string) (report.TracedWork, err
 	case err != nil:
 		return w, err
 	case t.of == "" && len(found) != 1:
-		w.Unknown = fmt.Sprintf("which cluster of the hub it is, is not known, and %d clusters have a work %s", len(found), name)
+		w.Unknown = fmt.Sprintf("the name of the cluster is not known, and %d clusters have a work %s", len(found), name)
 		return w, nil
 	case len(found) == 0:
-		missing := report.Link{Step: "work", Kind: "ManifestWork", Namespace: t.of, Name: name, Missing: !t.hub.Lacks("manifestworks")}
-		if !missing.Missing {
-			missing.Evidence = "it may not be read"
-		}
-		w.Links = []report.Link{missing}
+		w.Links = []report.Link{t.unread("work", "ManifestWork", q)}
 		return w, nil
 	}
 	work := found[0]
@@ -152,11 +149,18 @@ func (t *tracing) link(ctx context.Context, step, kind string, q fleet.Query) (r
 	if found != nil {
 		return report.LinkOf(step, "", *found), nil
 	}
-	l := report.Link{Step: step, Kind: kind, Namespace: q.Namespace, Name: q.Name, Missing: !t.hub.Lacks(q.Resource.Plural)}
-	if !l.Missing {
+	return t.unread(step, kind, q), nil
+}
+
+// unread is the link of an object that does not exist, or that may not be read.
+func (t *tracing) unread(step, kind string, q fleet.Query) report.Link {
+	l := report.Link{Step: step, Kind: kind, Namespace: q.Namespace, Name: q.Name}
+	if t.hub.Lacks(q.Resource.Plural) {
 		l.Evidence = "it may not be read"
+	} else {
+		l.Missing = true
 	}
-	return l, nil
+	return l
 }
 
 // configs leads to the template and the configurations of an add-on.
@@ -226,7 +230,8 @@ func (t *tracing) definition(ctx context.Context, cluster, name string) ([]repor
 // placement leads to a placement, and says which of its decisions has the cluster.
 func (t *tracing) placement(ctx context.Context, cluster string, ref fleet.PlacementRef) (report.Link, error) {
 	placements := fleet.Resource{Group: clusterv1.GroupName, Version: "v1beta1", Plural: "placements", Namespaced: true}
-	link, err := t.link(ctx, "placement", "Placement", fleet.Query{Resource: placements, Namespace: ref.Namespace, Name: ref.Name})
+	q := fleet.Query{Resource: placements, Namespace: ref.Namespace, Name: ref.Name}
+	link, err := t.link(ctx, "placement", "Placement", q)
 	if err != nil {
 		return link, err
 	}

@@ -180,7 +180,8 @@ func rule(q Query, verb string) string {
 	if q.Resource == Secrets() && q.Name != "" {
 		named = fmt.Sprintf(", resourceNames: [%s]", q.Name)
 	}
-	return fmt.Sprintf(`{apiGroups: [%q], resources: [%s]%s, verbs: [%s]}`, q.Resource.Group, q.Resource.Plural, named, verb)
+	of := q.Resource
+	return fmt.Sprintf(`{apiGroups: [%q], resources: [%s]%s, verbs: [%s]}`, of.Group, of.Plural, named, verb)
 }
 
 // Lacks reports whether a resource could not be read.

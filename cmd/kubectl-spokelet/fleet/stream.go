@@ -123,7 +123,7 @@ func watchOnce[T any](ctx context.Context, hub *Hub, q Query, receive func(T) bo
 			Object json.RawMessage `json:"object"`
 		}
 		if err := decoder.Decode(&change); err != nil {
-			return true, nil //nolint:nilerr // However a watch ends, it begins again.
+			return true, nil // However a watch ends, it begins again.
 		}
 		switch change.Type {
 		case "ADDED", "MODIFIED":

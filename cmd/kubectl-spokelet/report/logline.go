@@ -16,8 +16,10 @@ func ErrorOf(line string) (string, bool) {
 	if found := klogError.FindStringSubmatch(line); found != nil {
 		return found[1], true
 	}
-	if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "Error: ") {
-		return line, true
+	for _, end := range []string{"panic: ", "fatal error: ", "Error: "} {
+		if strings.HasPrefix(line, end) {
+			return line, true
+		}
 	}
 	if !strings.HasPrefix(line, "{") {
 		return line, false

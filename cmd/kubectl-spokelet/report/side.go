@@ -100,7 +100,7 @@ func (c *Chain) deepen(s ClusterSide) {
 	}
 	gone := len(s.Agents) == 0 && s.AgentNamespace != "" && !s.lacks("deployments")
 	if gone && (code == causes.ClusterSilent || code == causes.ClusterNotJoined) {
-		found(causes.AgentDown, fmt.Sprintf("there is no Deployment of an agent in namespace %s of the cluster", s.AgentNamespace))
+		found(causes.AgentDown, "there is no Deployment of an agent in namespace "+s.AgentNamespace+" of the cluster")
 		return
 	}
 	workloads := []causes.Code{
@@ -153,7 +153,8 @@ func (s ClusterSide) recorded() Step {
 
 // running is the step of the workloads of the works.
 func (s ClusterSide) running() Step {
-	return running("running", s.Workloads, Step{Name: "running", State: Waiting, Evidence: "no Deployment or DaemonSet is known"})
+	none := Step{Name: "running", State: Waiting, Evidence: "no Deployment or DaemonSet is known"}
+	return running("running", s.Workloads, none)
 }
 
 // running is the step of some workloads, or none where there are none.

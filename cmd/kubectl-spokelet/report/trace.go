@@ -119,7 +119,7 @@ func writersOf(entries []metav1.ManagedFieldsEntry) []Writer {
 func TraceOf(f TraceFacts) Trace {
 	t := Trace{Kind: f.Kind, Namespace: f.Namespace, Name: f.Name, Cluster: f.Cluster, Hub: f.Hub}
 	if len(f.Objects) == 0 {
-		t.end(causes.ObjectMissing, fmt.Sprintf("%s does not exist on the cluster", message.Object(f.Kind, f.Namespace, f.Name)),
+		t.end(causes.ObjectMissing, message.Object(f.Kind, f.Namespace, f.Name)+" does not exist on the cluster",
 			"kubectl get "+strings.ToLower(f.Kind)+" -A --context CONTEXT")
 		return t
 	}
