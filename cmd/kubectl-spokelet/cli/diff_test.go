@@ -14,9 +14,7 @@ import (
 )
 
 const (
-	pathTemplates  = "/apis/addon.open-cluster-management.io/v1alpha1/addontemplates"
-	pathConfigs    = "/apis/addon.open-cluster-management.io/v1alpha1/addondeploymentconfigs"
-	pathPlacements = "/apis/cluster.open-cluster-management.io/v1beta1/placements"
+	pathConfigs = "/apis/addon.open-cluster-management.io/v1alpha1/addondeploymentconfigs"
 )
 
 // typed gives an object its kind, as lists of an API server have it.

@@ -20,7 +20,7 @@ const (
 	pathDeployments = "/apis/apps/v1/deployments"
 	pathReplicaSets = "/apis/apps/v1/replicasets"
 	pathRecords     = "/apis/work.open-cluster-management.io/v1/appliedmanifestworks"
-	pathTemplates   = "/apis/addon.open-cluster-management.io/v1beta1/addontemplates"
+	pathTemplates   = "/apis/addon.open-cluster-management.io/v1alpha1/addontemplates"
 	pathPlacements  = "/apis/cluster.open-cluster-management.io/v1beta1/placements"
 )
 

@@ -77,7 +77,11 @@ func works() fleet.Resource {
 
 // ofAddOns is a resource of the API of add-ons.
 func ofAddOns(plural string, namespaced bool) fleet.Resource {
-	return fleet.Resource{Group: addonv1beta1.GroupName, Plural: plural, Namespaced: namespaced}
+	version := ""
+	if plural == "addontemplates" { // OCM serves them in no other version.
+		version = "v1alpha1"
+	}
+	return fleet.Resource{Group: addonv1beta1.GroupName, Version: version, Plural: plural, Namespaced: namespaced}
 }
 
 // work finds a work by the name in a record.
