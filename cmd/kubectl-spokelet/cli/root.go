@@ -110,7 +110,7 @@ func (p *Plugin) root() *cobra.Command {
 	p.config.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&p.from, "from", "", "read this bundle instead of a hub (see bundle)")
 	root.PersistentFlags().StringVarP(&p.output, "output", "o", "", "json, yaml or name; empty means text")
-	root.AddCommand(p.check(), p.get(), p.tree(), p.why(), p.bundle(), p.diff(), p.render(), p.versions())
+	root.AddCommand(p.check(), p.get(), p.tree(), p.why(), p.bundle(), p.diff(), p.render(), p.rollout(), p.versions())
 	root.AddCommand(p.trace(), p.events(), p.logs())
 	return root
 }

@@ -28,6 +28,11 @@ func Whole(ctx context.Context, r *Reader, addOn string) ([]json.RawMessage, err
 	for _, whole := range wholes() {
 		queries = append(queries, Query{Resource: whole})
 	}
+	return Raw(ctx, r, queries...)
+}
+
+// Raw reads objects as they are. What may not be read is a gap.
+func Raw(ctx context.Context, r *Reader, queries ...Query) ([]json.RawMessage, error) {
 	var all []json.RawMessage
 	for _, q := range queries {
 		for page, err := range r.Source.Pages(ctx, q) {

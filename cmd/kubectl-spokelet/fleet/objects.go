@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 )
 
 // Meta is the part of the metadata of an object that the commands use.
@@ -94,10 +95,11 @@ type Definition struct {
 	} `json:"status,omitzero"`
 }
 
-// PlacementRef names a Placement.
+// PlacementRef names a Placement, in a spec with how a change moves over its clusters.
 type PlacementRef struct {
-	Name      string `json:"name"`
-	Namespace string `json:"namespace"`
+	Name      string                          `json:"name"`
+	Namespace string                          `json:"namespace"`
+	Strategy  clusterv1alpha1.RolloutStrategy `json:"rolloutStrategy,omitzero"`
 }
 
 // Progression is how far an add-on is on the clusters of a Placement.

@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/show"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// rollout returns the command about the rollout of an add-on, with its verbs.
+func (p *Plugin) rollout() *cobra.Command {
+	c := &cobra.Command{
+		Use: "rollout", Short: "Show how far a change of an add-on is, and which contents the hub keeps",
+		RunE: func(c *cobra.Command, _ []string) error { return fmt.Errorf("%w: it is %s VERB addon NAME", errUse, c.Name()) },
+	}
+	var wait time.Duration
+	status := &cobra.Command{
+		Use: "status addon NAME", Short: "Show the clusters of each placement by how far they are",
+		Args: oneAddOn, Example: "  kubectl spokelet rollout status addon logs --wait 30m",
+		RunE: func(c *cobra.Command, args []string) error { return p.rolledOut(c.Context(), args[1], wait) },
+	}
+	status.Flags().DurationVar(&wait, "wait", 0, "look again until all clusters are complete or one failed, for so long")
+	history := &cobra.Command{
+		Use: "history addon NAME", Short: "List the contents of configurations that the hub keeps for the add-on",
+		Args: oneAddOn,
+		RunE: func(c *cobra.Command, args []string) error { return p.history(c.Context(), args[1]) },
+	}
+	c.AddCommand(status, history)
+	for verb, does := range map[string]string{
+		"pause": "Keep clusters from getting a change", "resume": "Let a paused rollout go on",
+		"approve": "Approve the content of a rollout", "undo": "Give clusters their former content back",
+	} {
+		c.AddCommand(&cobra.Command{
+			Use: verb + " addon NAME", Short: does + " (needs a hub manager with AddOnPolicy)", Args: oneAddOn,
+			RunE: func(*cobra.Command, []string) error {
+				return fmt.Errorf("%w: this hub cannot %s a rollout: that needs the kind AddOnPolicy (addon.spokelet.io), which "+
+					"no hub manager has yet. Until then, edit the ClusterManagementAddOn or its template", errUse, verb)
+			},
+		})
+	}
+	return c
+}
+
+// oneAddOn is the arguments of a command about one add-on.
+func oneAddOn(c *cobra.Command, args []string) error {
+	if len(args) != 2 || args[0] != report.KindAddOn {
+		return fmt.Errorf("%w: it is %s", errUse, c.Use)
+	}
+	return nil
+}
+
+// rolledOut shows how far an add-on is, again and again for as long as it is not complete, none failed, and the time to
+// wait has not run out.
+func (p *Plugin) rolledOut(ctx context.Context, name string, wait time.Duration) error {
+	deadline := p.Now().Add(wait)
+	for {
+		r, err := p.reader()
+		if err != nil {
+			return err
+		}
+		far, err := readRollout(ctx, r, name)
+		if err != nil {
+			return err
+		}
+		if !far.Complete && far.Failed == 0 && p.from == "" && p.Now().Before(deadline) {
+			if err := pause(ctx, min(checkAgain, deadline.Sub(p.Now()))); err != nil {
+				return fmt.Errorf("waiting: %w", err)
+			}
+			continue
+		}
+		if len(far.Placements) == 0 && len(r.Gaps) > 0 {
+			return fmt.Errorf("%w: %w", errBlind, gapsOf(r))
+		}
+		done, err := p.encoded(answer{Kind: "rollout", Hub: r.Source.Name(), Answer: far, Gaps: r.Gaps})
+		if !done && err == nil {
+			t := p.terminal()
+			err = errors.Join(t.Rollout(far), t.Gaps(r.Gaps))
+		}
+		switch {
+		case err != nil:
+			return err
+		case far.Failed == 0 && !far.Complete && wait > 0:
+			return fmt.Errorf("%w: the rollout is not complete", errOutOfTime)
+		case !far.Complete:
+			return errProblem
+		}
+		return nil
+	}
+}
+
+// readRollout reads what says how far an add-on is.
+func readRollout(ctx context.Context, r *fleet.Reader, name string) (report.Rollout, error) {
+	definition, err := fleet.Get[fleet.Definition](ctx, r, "", name)
+	if err != nil {
+		return report.Rollout{}, err
+	}
+	addOns, err := fleet.List[fleet.AddOn](ctx, r, fleet.Query{Name: name})
+	if err != nil {
+		return report.Rollout{}, err
+	}
+	var decisions []fleet.Decision
+	if definition != nil {
+		for _, ref := range definition.Spec.InstallStrategy.Placements {
+			pages, err := fleet.List[fleet.Decision](ctx, r, fleet.Query{
+				Namespace: ref.Namespace, Labels: map[string]string{names.LabelPlacement: ref.Name},
+			})
+			if err != nil {
+				return report.Rollout{}, err
+			}
+			decisions = append(decisions, pages...)
+		}
+	}
+	return report.RolloutOf(name, definition, addOns, decisions), nil
+}
+
+// kept is a content that the hub keeps for an add-on.
+type kept struct {
+	Config string      `json:"config"`
+	Hash   string      `json:"hash"`
+	Since  metav1.Time `json:"since"`
+	// Clusters is how many of them have it in force.
+	Clusters int `json:"clusters"`
+}
+
+// history lists the contents that the hub keeps.
+func (p *Plugin) history(ctx context.Context, name string) error {
+	r, err := p.reader()
+	if err != nil {
+		return err
+	}
+	if p.from != "" {
+		return fmt.Errorf("%w: a bundle has no contents", errUse)
+	}
+	raw, err := fleet.Raw(ctx, r, fleet.Query{
+		Resource: fleet.Resource{Group: "apps", Version: "v1", Plural: "controllerrevisions", Namespaced: true}, Partial: true,
+		Namespace: names.NamespaceHub, Labels: map[string]string{names.LabelAddonName: name, names.LabelConfigRevision: "true"},
+	})
+	if err != nil {
+		return err
+	}
+	addOns, err := fleet.List[fleet.AddOn](ctx, r, fleet.Query{Name: name})
+	if err != nil {
+		return err
+	}
+	all, err := keptOf(raw, addOns)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 && len(r.Gaps) > 0 {
+		return fmt.Errorf("%w: %w", errBlind, gapsOf(r))
+	}
+	if done, err := p.encoded(answer{Kind: "history", Hub: r.Source.Name(), Answer: all, Gaps: r.Gaps}); done || err != nil {
+		return err
+	}
+	t := p.terminal()
+	table := show.Table{Headings: []string{"CONTENT", "HASH", "AGE", "CLUSTERS"}}
+	for _, one := range all {
+		table.Rows = append(table.Rows, []string{one.Config, fmt.Sprintf("%.12s", one.Hash), t.Since(&one.Since.Time), fmt.Sprint(one.Clusters)})
+	}
+	return errors.Join(t.Table(table), t.Gaps(r.Gaps))
+}
+
+// keptOf reads what ControllerRevisions keep, the latest first, and counts the clusters that have it in force.
+func keptOf(raw []json.RawMessage, addOns []fleet.AddOn) ([]kept, error) {
+	applied := map[string]int{}
+	for _, addOn := range addOns {
+		for _, config := range addOn.Status.ConfigReferences {
+			if config.Applied != nil {
+				applied[config.Resource+" "+config.Applied.SpecHash]++
+			}
+		}
+	}
+	var all []kept
+	for _, one := range raw {
+		var o struct {
+			Metadata fleet.Meta `json:"metadata"`
+		}
+		if err := json.Unmarshal(one, &o); err != nil {
+			return nil, fmt.Errorf("decoding a content of the hub: %w", err)
+		}
+		var of struct {
+			Resource  string `json:"resource"`
+			Namespace string `json:"namespace"`
+			Name      string `json:"name"`
+			SpecHash  string `json:"specHash"`
+		}
+		if err := json.Unmarshal([]byte(o.Metadata.Annotations[names.AnnotationConfigKey]), &of); err != nil {
+			continue // Whoever made it, it is none of the hub manager.
+		}
+		config := of.Resource + " " + strings.TrimPrefix(of.Namespace+"/"+of.Name, "/")
+		all = append(all, kept{
+			Config: config, Hash: of.SpecHash, Since: o.Metadata.CreationTimestamp, Clusters: applied[of.Resource+" "+of.SpecHash],
+		})
+	}
+	slices.SortStableFunc(all, func(a, b kept) int { return b.Since.Compare(a.Since.Time) })
+	return all, nil
+}

@@ -1,0 +1,210 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
+	"github.com/spokelet/spokelet/internal/causes"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// Stage is how far a cluster is with the configuration that it is to have.
+type Stage string
+
+// The stages, in the order in which they are shown.
+const (
+	StageFailed   Stage = "failed"
+	StageMoving   Stage = "moving"
+	StageWaiting  Stage = "waiting"
+	StageComplete Stage = "complete"
+	// StageAbsent is a cluster that the placement selects, and that has no add-on yet.
+	StageAbsent Stage = "absent"
+)
+
+// Stages are clusters of one stage with one message.
+type Stages struct {
+	Stage    Stage    `json:"stage"`
+	Clusters []string `json:"clusters"`
+	// Message is what the first of them says; empty for those that are complete.
+	Message string `json:"message,omitempty"`
+}
+
+// stageKey is equal for clusters that are shown together.
+type stageKey struct {
+	stage   Stage
+	message string
+}
+
+// PlacementRollout is how far the clusters of one Placement are.
+type PlacementRollout struct {
+	// Placement is its namespace and name; empty for clusters that no Placement of the add-on selects.
+	Placement string `json:"placement"`
+	Strategy  string `json:"strategy,omitempty"`
+	// Reason, Message and Since are those of condition Progressing of the ClusterManagementAddOn.
+	Reason  string     `json:"reason,omitempty"`
+	Message string     `json:"message,omitempty"`
+	Since   *time.Time `json:"since,omitempty"`
+	Stages  []Stages   `json:"stages,omitempty"`
+}
+
+// Rollout is how far an add-on is on its fleet.
+type Rollout struct {
+	AddOn      string             `json:"addOn"`
+	Placements []PlacementRollout `json:"placements"`
+	// Complete reports that each cluster has the configuration that it is to have.
+	Complete bool `json:"complete"`
+	// Failed is how many clusters count as failed.
+	Failed int `json:"failed"`
+}
+
+// RolloutOf judges how far an add-on is. Of several Placements that select a cluster, the last one counts.
+func RolloutOf(name string, d *fleet.Definition, addOns []fleet.AddOn, decisions []fleet.Decision) Rollout {
+	r := Rollout{AddOn: name, Complete: true}
+	byCluster := make(map[string]*fleet.AddOn, len(addOns))
+	for i := range addOns {
+		byCluster[addOns[i].Metadata.Namespace] = &addOns[i]
+	}
+	taken := map[string]bool{}
+	if d != nil {
+		refs := d.Spec.InstallStrategy.Placements
+		for i := range slices.Backward(refs) {
+			p := PlacementRollout{Placement: refs[i].Namespace + "/" + refs[i].Name, Strategy: described(refs[i].Strategy)}
+			p.told(d, refs[i])
+			stages := map[stageKey][]string{}
+			for _, cluster := range selectedBy(refs[i], decisions) {
+				if !taken[cluster] {
+					taken[cluster] = true
+					add(stages, cluster, byCluster[cluster])
+				}
+			}
+			p.Stages = r.sorted(stages)
+			r.Placements = append(r.Placements, p)
+		}
+		slices.Reverse(r.Placements)
+	}
+	rest := map[stageKey][]string{}
+	for i := range addOns {
+		if !taken[addOns[i].Metadata.Namespace] {
+			add(rest, addOns[i].Metadata.Namespace, &addOns[i])
+		}
+	}
+	if len(rest) > 0 {
+		r.Placements = append(r.Placements, PlacementRollout{Stages: r.sorted(rest)})
+	}
+	return r
+}
+
+// told takes over what the hub manager says of a placement.
+func (p *PlacementRollout) told(d *fleet.Definition, ref fleet.PlacementRef) {
+	for _, progression := range d.Status.InstallProgressions {
+		if progression.Namespace != ref.Namespace || progression.Name != ref.Name {
+			continue
+		}
+		c := meta.FindStatusCondition(progression.Conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
+		if c != nil {
+			p.Reason, p.Message, p.Since = c.Reason, c.Message, &c.LastTransitionTime.Time
+		}
+	}
+}
+
+// selectedBy returns the clusters of a Placement.
+func selectedBy(ref fleet.PlacementRef, decisions []fleet.Decision) []string {
+	var all []string
+	for _, page := range decisions {
+		if page.Metadata.Namespace != ref.Namespace || page.Metadata.Labels[names.LabelPlacement] != ref.Name {
+			continue
+		}
+		for _, decision := range page.Status.Decisions {
+			all = append(all, decision.ClusterName)
+		}
+	}
+	return all
+}
+
+// add adds a cluster to those of its stage.
+func add(stages map[stageKey][]string, cluster string, addOn *fleet.AddOn) {
+	stage, text := stageOf(addOn)
+	// Messages name their cluster.
+	key := stageKey{stage, strings.ReplaceAll(text, cluster, "<cluster>")}
+	stages[key] = append(stages[key], cluster)
+}
+
+// stageOf returns how far an add-on is, and what it says of that.
+func stageOf(addOn *fleet.AddOn) (Stage, string) {
+	if addOn == nil {
+		return StageAbsent, "there is no add-on on the cluster yet"
+	}
+	conditions := addOn.Status.Conditions
+	failed := meta.FindStatusCondition(conditions, names.ConditionRolloutFailed)
+	configured := meta.FindStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnConditionConfigured)
+	progressing := meta.FindStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
+	switch {
+	case failed != nil && failed.Status == metav1.ConditionTrue:
+		cause := causes.OfAddOn(causes.AddOn{Conditions: conditions, Deleting: addOn.Metadata.Deleting()})
+		if cause != nil && cause.Condition != nil {
+			return StageFailed, cause.Condition.Message
+		}
+		return StageFailed, failed.Message
+	case configured != nil && configured.Status == metav1.ConditionFalse:
+		return StageWaiting, configured.Message
+	case causes.Completed(conditions):
+		return StageComplete, ""
+	case progressing != nil:
+		return StageMoving, progressing.Message
+	}
+	return StageWaiting, "no hub manager says how far it is"
+}
+
+// sorted returns stages in their order, the largest of one stage first, and counts them.
+func (r *Rollout) sorted(stages map[stageKey][]string) []Stages {
+	all := make([]Stages, 0, len(stages))
+	for key, clusters := range stages {
+		slices.Sort(clusters)
+		text := strings.ReplaceAll(key.message, "<cluster>", clusters[0])
+		all = append(all, Stages{Stage: key.stage, Clusters: clusters, Message: text})
+		r.Complete = r.Complete && key.stage == StageComplete
+		if key.stage == StageFailed {
+			r.Failed += len(clusters)
+		}
+	}
+	order := []Stage{StageFailed, StageMoving, StageWaiting, StageAbsent, StageComplete}
+	slices.SortFunc(all, func(a, b Stages) int {
+		return cmp.Or(cmp.Compare(slices.Index(order, a.Stage), slices.Index(order, b.Stage)),
+			cmp.Compare(len(b.Clusters), len(a.Clusters)), strings.Compare(a.Clusters[0], b.Clusters[0]))
+	})
+	return all
+}
+
+// described describes a strategy in the words of its fields.
+func described(s clusterv1alpha1.RolloutStrategy) string {
+	var config clusterv1alpha1.RolloutConfig
+	text := cmp.Or(string(s.Type), string(clusterv1alpha1.All))
+	switch {
+	case s.Progressive != nil && s.Type == clusterv1alpha1.Progressive:
+		config = s.Progressive.RolloutConfig
+		if at := s.Progressive.MaxConcurrency.String(); at != "0" {
+			text += fmt.Sprintf(", %s at once", at)
+		}
+	case s.ProgressivePerGroup != nil && s.Type == clusterv1alpha1.ProgressivePerGroup:
+		config = s.ProgressivePerGroup.RolloutConfig
+	}
+	if of := config.MaxFailures.String(); of != "0" {
+		text += fmt.Sprintf(", %s may fail", of)
+	}
+	if soak := config.MinSuccessTime.Duration; soak > 0 {
+		text += ", soak " + strings.TrimSuffix(soak.String(), "0s")
+	}
+	if config.ProgressDeadline != "" && config.ProgressDeadline != "None" {
+		text += ", deadline " + config.ProgressDeadline
+	}
+	return text
+}
