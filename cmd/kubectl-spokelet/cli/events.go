@@ -78,7 +78,7 @@ func (p *Plugin) happened(ctx context.Context, flags eventFlags, of subject) err
 	if err != nil {
 		return err
 	}
-	if len(all) == 0 && r.Lacks("events") {
+	if len(all) == 0 && s.unread(r) {
 		return fmt.Errorf("%w: %w", errBlind, gapsOf(r))
 	}
 	rows, gaps := report.Events(all, ""), r.Gaps
@@ -199,6 +199,17 @@ func (s scope) read(ctx context.Context, r *fleet.Reader) ([]fleet.Event, error)
 		}
 	}
 	return all, nil
+}
+
+// unread reports whether the Events of no namespace of the scope could be read.
+func (s scope) unread(r *fleet.Reader) bool {
+	return !slices.ContainsFunc(s.namespaces, func(namespace string) bool {
+		what := "events"
+		if namespace != "" {
+			what += " in namespace " + namespace
+		}
+		return !slices.ContainsFunc(r.Gaps, func(g fleet.Gap) bool { return g.What == what || g.What == "events" })
+	})
 }
 
 // happenedThere reads the Events of the managed cluster: those in the namespaces of the objects of an add-on or a work

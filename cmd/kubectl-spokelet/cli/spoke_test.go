@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -223,5 +224,15 @@ func TestAWrongUseOfTheCommandsForClusters(t *testing.T) {
 			assert.Contains(t, got.errs, said)
 			assert.Empty(t, got.out)
 		})
+	}
+}
+
+func TestThePageShowsAnswersOfManagedClusters(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "operations", "plugin.md"))
+	require.NoError(t, err)
+	for _, name := range []string{"why-addon-spoke", "trace", "events", "logs-agent"} {
+		answer, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
+		require.NoError(t, err)
+		assert.Contains(t, string(page), "\n"+string(answer)+"```\n", name)
 	}
 }

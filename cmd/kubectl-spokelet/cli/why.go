@@ -41,7 +41,8 @@ func (p *Plugin) why() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if f.Problem != nil && len(f.Steps) == 0 && len(r.Gaps) > 0 {
+			unread := len(f.Steps) == 0 || args[0] == report.KindAddOn && f.addOn == nil && r.Lacks("managedclusteraddons")
+			if f.Problem != nil && unread && len(r.Gaps) > 0 {
 				return fmt.Errorf("%w: %w", errBlind, gapsOf(r))
 			}
 			gaps := r.Gaps

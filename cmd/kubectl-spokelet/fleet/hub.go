@@ -53,7 +53,7 @@ func (h *Hub) Name() string { return h.host }
 
 // Version implements Source.
 func (h *Hub) Version(ctx context.Context) (string, error) {
-	raw, err := h.client.Get().AbsPath("/version").DoRaw(ctx)
+	raw, err := answer(ctx, h.client.Get().AbsPath("/version"))
 	if err != nil {
 		return "", fmt.Errorf("asking the hub for its version: %w: %w", ErrUnreachable, err)
 	}
@@ -75,7 +75,7 @@ func (h *Hub) Pages(ctx context.Context, q Query) iter.Seq2[[]byte, error] {
 			return
 		}
 		for more := ""; ; {
-			page, err := parameters(h.client.Get().AbsPath(path), q, more).DoRaw(ctx)
+			page, err := answer(ctx, parameters(h.client.Get().AbsPath(path), q, more))
 			if err != nil {
 				yield(nil, err)
 				return
@@ -92,6 +92,15 @@ func (h *Hub) Pages(ctx context.Context, q Query) iter.Seq2[[]byte, error] {
 			}
 		}
 	}
+}
+
+// answer sends a request. Its error has what the API server says, which that of DoRaw has not.
+func answer(ctx context.Context, request *rest.Request) ([]byte, error) {
+	result := request.Do(ctx)
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	return result.Raw()
 }
 
 // next returns the token of the page that follows; empty after the last one. The metadata stand before the items, which
@@ -143,7 +152,7 @@ func (h *Hub) path(ctx context.Context, q Query) (string, error) {
 // addOnVersion returns the version of the add-on API that the hub serves, the newer one where it has both.
 func (h *Hub) addOnVersion(ctx context.Context) (string, error) {
 	h.once.Do(func() {
-		raw, err := h.client.Get().AbsPath("/apis/" + addonv1beta1.GroupName).DoRaw(ctx)
+		raw, err := answer(ctx, h.client.Get().AbsPath("/apis/"+addonv1beta1.GroupName))
 		if err != nil {
 			h.failed = err
 			return
