@@ -119,7 +119,8 @@ func runningCause(s snapshot, namespace string) string {
 // podOf reads the health of a pod.
 func podOf(addon string, p *corev1.Pod) pod {
 	seen := pod{
-		name: p.Name, own: namedAfter(addon, p.ObjectMeta), trouble: unready.PodTrouble(p), ended: p.Status.Phase == corev1.PodFailed,
+		name: p.Name, own: namedAfter(addon, p.ObjectMeta), trouble: unready.PodTrouble(p),
+		ended: p.Status.Phase == corev1.PodFailed,
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady {

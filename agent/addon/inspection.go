@@ -80,7 +80,8 @@ func workloadsOf(addon string, deployments []appsv1.Deployment, daemons []appsv1
 	for i := range daemons {
 		d := &daemons[i]
 		all = append(all, workload{
-			kind: unready.KindDaemonSet, name: d.Name, own: namedAfter(addon, d.ObjectMeta), wanted: d.Status.DesiredNumberScheduled,
+			kind: unready.KindDaemonSet, name: d.Name, own: namedAfter(addon, d.ObjectMeta),
+			wanted: d.Status.DesiredNumberScheduled,
 		})
 	}
 	return all

@@ -125,7 +125,7 @@ func inspectWorkload(ctx context.Context, reader client.Reader, target unready.T
 		return ""
 	}
 	warnings := func(pod *corev1.Pod) []corev1.Event { return warningsOf(ctx, reader, pod) }
-	return unready.Explain(target, seen, pods.Items, warnings, now)
+	return unready.Facts{Target: target, State: seen, Pods: pods.Items, Now: now}.Explain(warnings)
 }
 
 // warningsOf lists the warning Events of a pod.

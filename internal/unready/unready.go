@@ -37,15 +37,24 @@ type State struct {
 	Failure string
 }
 
-// Explain says why a workload with these pods is not ready; empty where that is not known. events returns the warning
-// Events about a pod, which are asked for only where the pod itself does not say what it lacks.
-func Explain(t Target, s State, pods []corev1.Pod, events func(*corev1.Pod) []corev1.Event, now time.Time) string {
-	text := trouble(t, s, pods)
-	if pod := unexplained(pods); text == "" && pod != nil {
-		text = eventTrouble(t, pod, events(pod))
+// Facts are what a workload that is not ready is judged by.
+type Facts struct {
+	Target
+	State
+
+	Pods []corev1.Pod
+	Now  time.Time
+}
+
+// Explain says why a workload is not ready; empty where that is not known. events returns the warning Events about a
+// pod, which are asked for only where the pod itself does not say what it lacks.
+func (f Facts) Explain(events func(*corev1.Pod) []corev1.Event) string {
+	text := trouble(f.Target, f.State, f.Pods)
+	if pod := unexplained(f.Pods); text == "" && pod != nil {
+		text = eventTrouble(f.Target, pod, events(pod))
 	}
 	if text == "" {
-		text = waitingTrouble(t, s, pods, now)
+		text = waitingTrouble(f.Target, f.State, f.Pods, f.Now)
 	}
 	return text
 }

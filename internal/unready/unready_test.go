@@ -66,7 +66,8 @@ func TestWhyAWorkloadIsNotReady(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			target := unready.Target{Kind: unready.KindDeployment, Namespace: "ns", Name: "d"}
 			seen := unready.State{Created: noon, Failure: tc.failure}
-			text := unready.Explain(target, seen, tc.pods, func(*corev1.Pod) []corev1.Event { return tc.events }, noon)
+			text := unready.Facts{Target: target, State: seen, Pods: tc.pods, Now: noon}.Explain(
+				func(*corev1.Pod) []corev1.Event { return tc.events })
 			if tc.says == "" {
 				assert.Empty(t, text)
 			}
@@ -74,7 +75,7 @@ func TestWhyAWorkloadIsNotReady(t *testing.T) {
 		})
 	}
 	daemons := unready.Target{Kind: unready.KindDaemonSet, Namespace: "ns", Name: "d"}
-	text := unready.Explain(daemons, unready.State{Created: noon}, nil, nil, noon.Add(time.Minute))
+	text := unready.Facts{Target: daemons, State: unready.State{Created: noon}, Now: noon.Add(time.Minute)}.Explain(nil)
 	assert.Contains(t, text, "DaemonSet ns/d has no pods")
 }
 

@@ -177,7 +177,8 @@ func relatedTo(ctx context.Context, r *fleet.Reader, cluster, addOn string) (map
 func requestsOf(ctx context.Context, r *fleet.Reader, of map[string]string) (map[string]bool, error) {
 	found := map[string]bool{}
 	requests := fleet.Resource{Group: "certificates.k8s.io", Version: "v1", Plural: "certificatesigningrequests"}
-	all, err := fleet.Read[metav1.PartialObjectMetadata](ctx, r, fleet.Query{Resource: requests, Labels: of, Partial: true})
+	q := fleet.Query{Resource: requests, Labels: of, Partial: true}
+	all, err := fleet.Read[metav1.PartialObjectMetadata](ctx, r, q)
 	for _, request := range all {
 		found["CertificateSigningRequest//"+request.Name] = true
 	}

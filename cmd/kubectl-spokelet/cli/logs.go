@@ -158,7 +158,7 @@ func podsOf(ctx context.Context, r *fleet.Reader, namespace string, agent bool) 
 	return pods, nil
 }
 
-// isProgram reports whether the label "app" of a pod is that of an agent, or else of a hub manager, of ours or of OCM's.
+// isProgram says whether label "app" of a pod is that of an agent, or else of a hub manager; of ours or of OCM's.
 func isProgram(app string, agent bool) bool {
 	if agent {
 		return slices.Contains(agentApps(), app)

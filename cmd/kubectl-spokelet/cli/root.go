@@ -46,6 +46,8 @@ type Plugin struct {
 	Now func() time.Time
 
 	command *cobra.Command
+	// present is the clock where Now is that of a bundle; nil elsewhere.
+	present func() time.Time
 
 	config *genericclioptions.ConfigFlags
 	from   string
@@ -126,7 +128,7 @@ func (p *Plugin) reader() (*fleet.Reader, error) {
 			return nil, fmt.Errorf("%w: %w", errBlind, err)
 		}
 		taken := bundle.Taken()
-		p.Now = func() time.Time { return taken }
+		p.present, p.Now = p.Now, func() time.Time { return taken }
 		return &fleet.Reader{Source: bundle}, nil
 	}
 	config, err := p.config.ToRESTConfig()

@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -40,7 +38,7 @@ func (s *spoke) add(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&s.context, "spoke-context", "", "look into the managed cluster, too, with this context")
 	flags.StringVar(&s.kubeconfig, "spoke-kubeconfig", "", "the kubeconfig with that context; empty means that of the hub")
-	flags.StringVar(&s.agents, "agent-namespace", names.NamespaceAgent, "the namespace of the agent on the managed cluster")
+	flags.StringVar(&s.agents, "agent-namespace", names.NamespaceAgent, "the namespace of the agent on the cluster")
 }
 
 // named reports whether a managed cluster is to be looked into.
@@ -96,6 +94,9 @@ func (p *Plugin) lookInto(ctx context.Context, s spoke, f followed) (report.Clus
 		return report.ClusterSide{}, nil, err
 	}
 	l := look{Reader: r, now: p.Now()}
+	if p.present != nil { // The hub is a bundle, and the cluster is as it is now.
+		l.now = p.present()
+	}
 	l.side.Cluster, l.side.AgentNamespace, l.side.Lacks = r.Source.Name(), s.agents, r.Lacks
 	l.side.Looked = f.Kind != report.KindCluster
 	if _, err = r.Source.Version(ctx); err != nil {
@@ -238,7 +239,7 @@ func (l *look) judge(ctx context.Context, w *report.Workload) ([]fleet.Event, er
 		}
 		return all
 	}
-	w.Why = unready.Explain(w.Target, w.State, pods, events, l.now)
+	w.Why = unready.Facts{Target: w.Target, State: w.State, Pods: pods, Now: l.now}.Explain(events)
 	return warnings, nil
 }
 
@@ -362,38 +363,4 @@ func (l *look) log(ctx context.Context, pods []corev1.Pod) error {
 	}
 	l.side.Errors = l.side.Errors[max(0, len(l.side.Errors)-logErrors):]
 	return nil
-}
-
-// firstContainer is the container whose log is that of a pod.
-func firstContainer(pod *corev1.Pod) string {
-	if len(pod.Spec.Containers) == 0 {
-		return ""
-	}
-	return pod.Spec.Containers[0].Name
-}
-
-// maxLogLine is how many bytes of a line of a log are kept.
-const maxLogLine = 16 << 10
-
-// linesOf gives the lines of a log, each cut where it is too long.
-func linesOf(log io.Reader) func(yield func(string, error) bool) {
-	return func(yield func(string, error) bool) {
-		from := bufio.NewReaderSize(log, maxLogLine)
-		for {
-			part, err := from.ReadSlice('\n')
-			line := strings.TrimRight(string(part), "\r\n")
-			for errors.Is(err, bufio.ErrBufferFull) { // What does not fit is left out.
-				_, err = from.ReadSlice('\n')
-			}
-			if (line != "" || err == nil) && !yield(line, nil) {
-				return
-			}
-			if err != nil {
-				if !errors.Is(err, io.EOF) {
-					yield("", err)
-				}
-				return
-			}
-		}
-	}
 }

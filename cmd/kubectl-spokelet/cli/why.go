@@ -22,8 +22,8 @@ func (p *Plugin) why() *cobra.Command {
 		Use: "why (addon NAME | work NAME | cluster NAME | csr NAME)", ValidArgs: kinds,
 		Short: "Follow an object from the wish to the first cause, and name the next command",
 		Long: "why follows an object from the wish to the first cause, each step with its evidence. With a context of the " +
-			"managed cluster (--spoke-context) it looks there, too: workloads and pods, Events, whether Secrets are there, and " +
-			"the errors in the log of the agent.",
+			"managed cluster (--spoke-context) it looks there, too: workloads and pods, Events, whether Secrets are there, " +
+			"and the errors in the log of the agent.",
 		Example: "  kubectl spokelet why addon logs -n store-077\n  kubectl spokelet why cluster store-114\n" +
 			"  kubectl spokelet why addon logs -n store-077 --spoke-context store-077",
 		Args: func(_ *cobra.Command, args []string) error {
