@@ -20,11 +20,35 @@ import (
 func (p *Plugin) check() *cobra.Command {
 	var cluster string
 	var wait time.Duration
+	var pre, compare bool
 	c := &cobra.Command{
-		Use: "check", Short: "Look for problems of the hub, its clusters and their add-ons", Args: noArgs,
-		Example: "  kubectl spokelet check\n  kubectl spokelet check --cluster store-077 --wait 2m",
-		RunE:    func(c *cobra.Command, _ []string) error { return p.look(c.Context(), cluster, wait) },
+		Use:   "check [--pre | --compare EARLIER.tgz LATER.tgz]",
+		Short: "Look for problems of the hub, its clusters and their add-ons",
+		Example: "  kubectl spokelet check\n  kubectl spokelet check --cluster store-077 --wait 2m\n" +
+			"  kubectl spokelet check --compare monday.tgz tuesday.tgz",
+		Args: func(c *cobra.Command, args []string) error {
+			switch {
+			case compare && (len(args) != 2 || pre || p.from != ""):
+				return fmt.Errorf("%w: --compare takes two bundles and nothing else", errUse)
+			case pre && p.from != "":
+				return fmt.Errorf("%w: --pre asks a hub, and no bundle", errUse)
+			case compare:
+				return nil
+			}
+			return noArgs(c, args)
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			switch {
+			case compare:
+				return p.compared(c.Context(), args)
+			case pre:
+				return p.before(c.Context())
+			}
+			return p.look(c.Context(), cluster, wait)
+		},
 	}
+	c.Flags().BoolVar(&pre, "pre", false, "say whether Spokelet can be installed on the hub")
+	c.Flags().BoolVar(&compare, "compare", false, "say which problems of two bundles are new, and which are gone")
 	c.Flags().StringVar(&cluster, "cluster", "", "look at this cluster alone")
 	c.Flags().DurationVar(&wait, "wait", 0, "look again until nothing is wrong, for so long")
 	return c

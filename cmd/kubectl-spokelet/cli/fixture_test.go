@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -39,6 +41,10 @@ type hub struct {
 	prefix string
 	// pages is how many objects a page has at most; zero means as many as are asked for.
 	pages int
+	// written are the writes, as their path and body; denied refuses all of them, and may are the rights of the user.
+	written []string
+	denied  bool
+	may     func(resource string) bool
 	// watched is called when a client watches; nil for nothing.
 	watched func()
 	// asked are the requests, accepted the types that they ask for, and queries the rest of their addresses.
@@ -72,6 +78,17 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	log, isLog := h.logs[r.URL.Path]
 	plural := path[strings.LastIndex(path, "/")+1:]
 	switch all, known := h.lists[path]; {
+	case r.Method == http.MethodPatch && h.denied:
+		refuse(http.StatusForbidden, "Forbidden")
+	case r.Method == http.MethodPatch:
+		body, _ := io.ReadAll(r.Body)
+		h.written = append(h.written, r.URL.RequestURI()+" "+string(body))
+		write(http.StatusOK, map[string]any{})
+	case r.Method == http.MethodPost && plural == "selfsubjectaccessreviews":
+		var review authorizationv1.SelfSubjectAccessReview
+		_ = json.NewDecoder(r.Body).Decode(&review)
+		review.Status.Allowed = h.may(review.Spec.ResourceAttributes.Resource)
+		write(http.StatusCreated, review)
 	case !strings.HasPrefix(r.URL.Path, h.prefix):
 		refuse(http.StatusBadGateway, "NoSuchProxy")
 	case r.Method != http.MethodGet:

@@ -22,7 +22,9 @@ import (
 func (p *Plugin) rollout() *cobra.Command {
 	c := &cobra.Command{
 		Use: "rollout", Short: "Show how far a change of an add-on is, and which contents the hub keeps",
-		RunE: func(c *cobra.Command, _ []string) error { return fmt.Errorf("%w: it is %s VERB addon NAME", errUse, c.Name()) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			return fmt.Errorf("%w: it is %s VERB addon NAME", errUse, c.Name())
+		},
 	}
 	var wait time.Duration
 	status := &cobra.Command{
@@ -79,8 +81,11 @@ func (p *Plugin) rolledOut(ctx context.Context, name string, wait time.Duration)
 			}
 			continue
 		}
-		if len(far.Placements) == 0 && len(r.Gaps) > 0 {
+		switch {
+		case len(far.Placements) == 0 && len(r.Gaps) > 0:
 			return fmt.Errorf("%w: %w", errBlind, gapsOf(r))
+		case len(far.Placements) == 0:
+			return fmt.Errorf("%w: there is no add-on %s, or it is on no cluster", errUse, name)
 		}
 		done, err := p.encoded(answer{Kind: "rollout", Hub: r.Source.Name(), Answer: far, Gaps: r.Gaps})
 		if !done && err == nil {

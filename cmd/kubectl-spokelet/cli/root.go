@@ -99,7 +99,7 @@ func (p *Plugin) root() *cobra.Command {
 		Use:   nameOfProgram,
 		Short: "Says what is wrong with a fleet of clusters and their add-ons, where, and what to do",
 		Long: "kubectl spokelet reads a hub that speaks the APIs of Open Cluster Management and says what is wrong with " +
-			"its clusters and add-ons, where, and what to do. It writes nothing to the hub.\n\nThe exit status is 0 where " +
+			"its clusters and add-ons, where, and what to do. It writes nothing but what approve says.\n\nThe exit status is 0 where " +
 			"all is well, 1 where a problem was found, 2 for a wrong use, 3 where it could not look, and 4 where --wait ran " +
 			"out.",
 		SilenceErrors: true, SilenceUsage: true,
@@ -113,6 +113,7 @@ func (p *Plugin) root() *cobra.Command {
 	root.PersistentFlags().StringVar(&p.from, "from", "", "read this bundle instead of a hub (see bundle)")
 	root.PersistentFlags().StringVarP(&p.output, "output", "o", "", "json, yaml or name; empty means text")
 	root.AddCommand(p.check(), p.get(), p.tree(), p.why(), p.bundle(), p.diff(), p.render(), p.rollout(), p.versions())
+	root.AddCommand(p.approve())
 	root.AddCommand(p.trace(), p.events(), p.logs())
 	return root
 }

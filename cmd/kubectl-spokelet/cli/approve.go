@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/show"
+	"github.com/spokelet/spokelet/csr/approve"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// approve returns the command that accepts clusters and approves their requests. It writes, and says what.
+func (p *Plugin) approve() *cobra.Command {
+	var dry bool
+	c := &cobra.Command{
+		Use:   "approve (cluster NAME | csr NAME)",
+		Short: "Accept a cluster and approve the requests of its agent, or approve one request",
+		Long: "approve cluster sets spec.hubAcceptsClient of the ManagedCluster, and approves the certificate requests of its " +
+			"agent that wait for a person. approve csr approves one request. A request whose content is not exactly that of an " +
+			"agent of the cluster that its label names is never approved: what it asks for is shown, and kubectl certificate " +
+			"approve is the way for those who want it. Each write is printed; --dry-run prints them alone.",
+		Example: "  kubectl spokelet approve cluster store-201 --dry-run",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 2 || !slices.Contains([]string{report.KindCluster, report.KindRequest}, args[0]) {
+				return fmt.Errorf("%w: it is %s", errUse, c.Use)
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if p.from != "" {
+				return fmt.Errorf("%w: a bundle cannot be written to", errUse)
+			}
+			return p.approved(c.Context(), args[0], args[1], dry)
+		},
+	}
+	c.Flags().BoolVar(&dry, "dry-run", false, "print what would be written, and write nothing")
+	return c
+}
+
+// approved reads, says what it writes, and writes it.
+func (p *Plugin) approved(ctx context.Context, kind, name string, dry bool) error {
+	config, err := p.config.ToRESTConfig()
+	if err != nil {
+		return fmt.Errorf("%w: reading the kubeconfig: %w", errUse, err)
+	}
+	hub, err := fleet.NewHub(config)
+	if err != nil {
+		return err
+	}
+	r := &fleet.Reader{Source: hub}
+	var edits []sentence
+	if kind == report.KindCluster {
+		edits, err = acceptance(ctx, r, name)
+	} else {
+		edits, err = approvals(ctx, r, fleet.Query{Name: name}, p.Now())
+	}
+	if err == nil && kind == report.KindCluster {
+		var of []sentence
+		of, err = approvals(ctx, r, fleet.Query{Labels: map[string]string{names.LabelClusterName: name}}, p.Now())
+		edits = append(edits, of...)
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(r.Gaps) > 0:
+		return fmt.Errorf("%w: %w", errBlind, gapsOf(r))
+	case len(edits) == 0:
+		_, err := fmt.Fprintln(p.Streams.Out, "nothing waits for a person")
+		return err
+	}
+	return p.carryOut(ctx, hub, edits, dry)
+}
+
+// sentence is a write, with what is said about it; a write without operations is one that is refused.
+type sentence struct {
+	fleet.Edit
+
+	says string
+}
+
+// carryOut says and writes.
+func (p *Plugin) carryOut(ctx context.Context, hub *fleet.Hub, edits []sentence, dry bool) error {
+	refused := false
+	for _, edit := range edits {
+		if len(edit.Operations) == 0 {
+			refused = true
+		} else if err := hub.Write(ctx, edit.Edit, dry); err != nil {
+			if apierrors.IsForbidden(err) {
+				return fmt.Errorf("%w: %s: %w", errBlind, edit.says, err)
+			}
+			return fmt.Errorf("%w: %s: %w", errProblem, edit.says, err)
+		}
+		said := show.Safe(edit.says)
+		if dry && len(edit.Operations) > 0 {
+			said += " (dry run)"
+		}
+		if _, err := fmt.Fprintln(p.Streams.Out, said); err != nil {
+			return err
+		}
+	}
+	if refused {
+		return errProblem
+	}
+	return nil
+}
+
+// acceptance returns the write that accepts a cluster; none for one that is accepted.
+func acceptance(ctx context.Context, r *fleet.Reader, name string) ([]sentence, error) {
+	cluster, err := fleet.Get[fleet.Cluster](ctx, r, "", name)
+	switch {
+	case err != nil:
+		return nil, err
+	case cluster == nil && len(r.Gaps) == 0:
+		return nil, fmt.Errorf("%w: there is no ManagedCluster %s", errUse, name)
+	case cluster == nil, cluster.Spec.HubAcceptsClient:
+		return nil, nil
+	case cluster.Metadata.Deleting():
+		return nil, fmt.Errorf("%w: ManagedCluster %s is being deleted", errUse, name)
+	}
+	return []sentence{{
+		says: "ManagedCluster " + name + ": spec.hubAcceptsClient is true now",
+		Edit: fleet.Edit{
+			Resource: fleet.Resource{Group: clusterv1.GroupName, Version: "v1", Plural: "managedclusters"}, Name: name,
+			Operations: []fleet.Operation{
+				{Op: "test", Path: "/metadata/uid", Value: cluster.Metadata.UID},
+				{Op: "add", Path: "/spec/hubAcceptsClient", Value: true},
+			},
+		},
+	}}, nil
+}
+
+// approvals returns the writes that approve the requests of clusters which wait for a person.
+func approvals(ctx context.Context, r *fleet.Reader, q fleet.Query, now time.Time) ([]sentence, error) {
+	q.Resource = fleet.Resource{Group: certificatesv1.GroupName, Version: "v1", Plural: "certificatesigningrequests"}
+	raw, err := fleet.Raw(ctx, r, q)
+	if err != nil {
+		return nil, err
+	}
+	if q.Name != "" && len(raw) == 0 && len(r.Gaps) == 0 {
+		return nil, fmt.Errorf("%w: there is no certificate request %s", errUse, q.Name)
+	}
+	var edits []sentence
+	for _, one := range raw {
+		var request certificatesv1.CertificateSigningRequest
+		if err := json.Unmarshal(one, &request); err != nil {
+			return nil, fmt.Errorf("decoding a certificate request: %w", err)
+		}
+		if edit := approval(&request, q.Name != "", now); edit != nil {
+			edits = append(edits, *edit)
+		}
+	}
+	return edits, nil
+}
+
+// approval returns the write that approves a request, or why it is not approved; nil for one that does not wait for a
+// person.
+func approval(request *certificatesv1.CertificateSigningRequest, named bool, now time.Time) *sentence {
+	decided := slices.ContainsFunc(request.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+		return c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied
+	})
+	verdict := approve.JudgeCluster(request, approve.Trust{}, false)
+	if decided || verdict.Decision == approve.DecisionIgnore && !named {
+		return nil
+	}
+	who := fmt.Sprintf("request %s of user %s", request.Name, request.Spec.Username)
+	if verdict.Expected.User == "" { // The content is not that of an agent.
+		return &sentence{says: who + " is not approved: " + verdict.Message}
+	}
+	path, value := "/status/conditions", any([]any{approvedAt(now)})
+	operations := []fleet.Operation{{Op: "test", Path: "/metadata/uid", Value: request.UID}}
+	if len(request.Status.Conditions) > 0 {
+		path, value = path+"/-", approvedAt(now)
+	}
+	return &sentence{
+		says: fmt.Sprintf("%s is approved: a certificate for user %s, groups %s", who, verdict.Expected.User,
+			strings.Join(verdict.Expected.Groups, " ")),
+		Edit: fleet.Edit{
+			Resource: fleet.Resource{Group: certificatesv1.GroupName, Version: "v1", Plural: "certificatesigningrequests"},
+			Name:     request.Name, Part: "approval",
+			Operations: append(operations, fleet.Operation{Op: "add", Path: path, Value: value}),
+		},
+	}
+}
+
+// approvedAt is the condition of a request that a person approved.
+func approvedAt(now time.Time) certificatesv1.CertificateSigningRequestCondition {
+	return certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "ApprovedByKubectlSpokelet",
+		Message: "A person approved the request by kubectl spokelet approve.", LastUpdateTime: metav1.NewTime(now),
+	}
+}

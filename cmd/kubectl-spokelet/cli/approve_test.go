@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// asks is a request for a certificate with a common name and organizations, with the label of a cluster.
+func asks(t *testing.T, name, cluster, commonName string, organizations ...string) map[string]any {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: commonName, Organization: organizations},
+	}, key)
+	require.NoError(t, err)
+	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+	r := labelled(of("", name), map[string]any{names.LabelClusterName: cluster})
+	r["metadata"].(map[string]any)["uid"] = "uid-of-" + name //nolint:forcetypeassert // The object is made above.
+	r["spec"] = map[string]any{
+		"signerName": "kubernetes.io/kube-apiserver-client", "username": "bootstrap\x1b[31m",
+		"request": base64.StdEncoding.EncodeToString(block), "usages": []any{"digital signature", "key encipherment", "client auth"},
+	}
+	r["status"] = map[string]any{}
+	return r
+}
+
+// gate is a hub with a cluster that waits, its request, one of another identity, and one that is decided.
+func gate(t *testing.T) *hub {
+	t.Helper()
+	const all = "system:open-cluster-management:managed-clusters"
+	waiting := of("", "store-201")
+	waiting["metadata"].(map[string]any)["uid"] = "u" //nolint:forcetypeassert // The object is made above.
+	decided := asks(t, "store-201-old", "store-201", "system:open-cluster-management:store-201:a",
+		"system:open-cluster-management:store-201", all)
+	decided["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Denied", "status": "True"}}}
+	return &hub{lists: map[string][]map[string]any{
+		pathClusters: {waiting, cluster("store-001")},
+		pathRequests: {
+			asks(t, "store-201-good", "store-201", "system:open-cluster-management:store-201:a",
+				"system:open-cluster-management:store-201", all),
+			asks(t, "store-201-evil", "store-201", "system:open-cluster-management:store-201:a", "system:masters"),
+			decided,
+		},
+	}}
+}
+
+func TestACandidateIsAcceptedAndItsOwnRequestsAreApproved(t *testing.T) {
+	h := gate(t)
+	got := plays(t, h, "approve", "cluster", "store-201")
+	assert.Equal(t, statusProblem, got.status, "one request is refused")
+	lines := strings.Split(strings.TrimSpace(got.out), "\n")
+	require.Len(t, lines, 3, got.out)
+	assert.Equal(t, "ManagedCluster store-201: spec.hubAcceptsClient is true now", lines[0])
+	assert.Contains(t, lines[1], "request store-201-good of user bootstrap\\u001b[31m is approved: a certificate for user "+
+		"system:open-cluster-management:store-201:a, groups system:open-cluster-management:store-201")
+	assert.Contains(t, lines[2], "request store-201-evil of user bootstrap\\u001b[31m is not approved: ")
+	assert.Contains(t, lines[2], "system:masters")
+	require.Len(t, h.written, 2, "nothing but what was said")
+	assert.Contains(t, h.written[0], pathClusters+`/store-201 [{"op":"test","path":"/metadata/uid","value":"u"},`)
+	assert.Contains(t, h.written[1], pathRequests+`/store-201-good/approval [{"op":"test","path":"/metadata/uid",`)
+	assert.Contains(t, h.written[1], `"type":"Approved","status":"True"`)
+
+	dry := gate(t)
+	got = plays(t, dry, "approve", "cluster", "store-201", "--dry-run")
+	assert.Contains(t, got.out, "spec.hubAcceptsClient is true now (dry run)")
+	for _, write := range dry.written {
+		assert.Contains(t, write, "?dryRun=All")
+	}
+}
+
+func TestWhatIsNotApproved(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		args    []string
+		status  int
+		says    string
+		denied  bool
+		written int
+	}{
+		"an accepted cluster without requests":    {[]string{"approve", "cluster", "store-001"}, statusWell, "nothing waits for a person", false, 0},
+		"a cluster that does not exist":           {[]string{"approve", "cluster", "store-9"}, statusUse, "there is no ManagedCluster store-9", false, 0},
+		"a request that does not exist":           {[]string{"approve", "csr", "x"}, statusUse, "there is no certificate request x", false, 0},
+		"a request of another identity":           {[]string{"approve", "csr", "store-201-evil"}, statusProblem, "is not approved", false, 0},
+		"a request that a person decided":         {[]string{"approve", "csr", "store-201-old"}, statusWell, "nothing waits for a person", false, 0},
+		"a request, by its name":                  {[]string{"approve", "csr", "store-201-good"}, statusWell, "is approved", false, 1},
+		"a person without the right":              {[]string{"approve", "cluster", "store-201"}, statusBlind, "Forbidden", true, 0},
+		"a word that is neither":                  {[]string{"approve", "node", "x"}, statusUse, "it is approve (cluster NAME | csr NAME)", false, 0},
+		"a bundle":                                {[]string{"approve", "csr", "x", "--from", "y.tgz"}, statusUse, "a bundle cannot be written to", false, 0},
+		"nothing is written with a wrong context": {[]string{"approve", "csr", "x", "--context", "nowhere"}, statusUse, "nowhere", false, 0},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := gate(t)
+			h.denied = tc.denied
+			got := plays(t, h, tc.args...)
+			assert.Equal(t, tc.status, got.status)
+			assert.Contains(t, got.out+got.errs, tc.says)
+			assert.Len(t, h.written, tc.written)
+		})
+	}
+}
