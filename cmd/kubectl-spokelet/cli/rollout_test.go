@@ -147,3 +147,18 @@ func TestWhetherItCanBeInstalled(t *testing.T) {
 		})
 	}
 }
+
+func TestShellsCompleteCommands(t *testing.T) {
+	got := run(t, "__complete", "rollout", "st")
+	assert.Equal(t, statusWell, got.status)
+	assert.Contains(t, got.out, "status\tShow the clusters of each placement")
+	got = run(t, "__complete", "why", "c")
+	assert.Contains(t, got.out, "cluster\ncsr\n")
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		got := run(t, "completion", shell)
+		assert.Equal(t, statusWell, got.status)
+		assert.Contains(t, got.out, "kubectl-spokelet", shell)
+	}
+	got = run(t, "diff", "--help")
+	assert.Contains(t, got.out, "kubectl spokelet diff addon NAME -f FILE")
+}

@@ -96,7 +96,7 @@ func statusOf(err error) int {
 // root returns the command with all its commands.
 func (p *Plugin) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:   nameOfProgram,
+		Use: "kubectl-spokelet", Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: nameOfProgram},
 		Short: "Says what is wrong with a fleet of clusters and their add-ons, where, and what to do",
 		Long: "kubectl spokelet reads a hub that speaks the APIs of Open Cluster Management and says what is wrong with " +
 			"its clusters and add-ons, where, and what to do. It writes nothing but what approve says.\n\nThe exit status is 0 where " +

@@ -131,7 +131,7 @@ func ofCluster(c *fleet.Cluster, pending map[string]*fleet.Request) *Problem {
 			p.Code, p.Title = causes.RequestPending, causes.Titles()[causes.RequestPending]
 			p.Since = &request.Metadata.CreationTimestamp.Time
 			p.Message = fmt.Sprintf("certificate request %s is neither approved nor denied", request.Metadata.Name)
-			p.Next = "kubectl certificate approve " + request.Metadata.Name
+			p.Next = "kubectl spokelet approve cluster " + p.Name
 		}
 	}
 	return p

@@ -10,7 +10,7 @@ import (
 // cluster and the name of the object. docs/operations/messages.md says more under the heading of the code.
 func remedies() map[causes.Code]string {
 	const (
-		accept = `kubectl patch managedcluster {cluster} --type=merge -p '{"spec":{"hubAcceptsClient":true}}'`
+		accept = "kubectl spokelet approve cluster {cluster}"
 		logs   = "kubectl spokelet logs agent --errors --spoke-context CONTEXT, with a context of cluster {cluster}"
 		lease  = "on cluster {cluster}: kubectl get leases -A; the agent of the add-on renews the one of its name"
 	)
