@@ -63,6 +63,9 @@ BENCH_FLAGS ?=
 BENCH_HUB_FLAGS ?=
 BENCH_FLEET_FLAGS ?=
 BENCH_FLOOD_FLAGS ?=
+# Further flags for the benchmark of the plugin, and where its archives will be.
+BENCH_PLUGIN_FLAGS ?=
+PLUGIN_URL ?= https://example.com/spokelet
 # Further flags for the benchmark of a bad agent.
 BENCH_BADCLUSTER_FLAGS ?=
 # Further flags for the benchmark of the policies.
@@ -178,6 +181,10 @@ test-samples: ## Test the sample add-ons
 plugin: ## Build kubectl-spokelet, the plugin "kubectl spokelet", into bin
 	cd cmd/kubectl-spokelet && $(GOBUILD) -o ../../$(BIN)/kubectl-spokelet .
 
+.PHONY: plugin-dist
+plugin-dist: ## Build the plugin for five platforms with checksums and a manifest of krew, into bin/plugin (PLUGIN_URL=https://example.com/v1)
+	cd cmd/kubectl-spokelet && go run ./dist -to ../../$(BIN)/plugin -version '$(VERSION)' -ldflags '$(LDFLAGS)' -url '$(PLUGIN_URL)'
+
 .PHONY: test-plugin
 test-plugin: ## Test the plugin
 	cd cmd/kubectl-spokelet && go test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
@@ -236,6 +243,10 @@ bench-hub: kube build ## Measure the hub manager with 500 simulated clusters (BE
 .PHONY: bench-fleet
 bench-fleet: kube build ## Measure it with up to 3,000 clusters x 20 add-ons; hours (BENCH_FLEET_FLAGS='-sizes 100x1,500x1+4 -only install,idle')
 	go run ./test/bench/cmd/fleet $(BENCH_FLEET_FLAGS)
+
+.PHONY: bench-plugin
+bench-plugin: plugin ## Measure the plugin on a simulated hub (BENCH_PLUGIN_FLAGS='-clusters 500 -rounds 1')
+	cd cmd/kubectl-spokelet && go run ./bench -program ../../$(BIN)/kubectl-spokelet $(BENCH_PLUGIN_FLAGS)
 
 .PHONY: bench-policies
 bench-policies: kube ## Measure what the admission policies cost a write (BENCH_POLICIES_FLAGS='-rounds 5 -writes 100')

@@ -22,9 +22,9 @@ type File struct {
 	Name string
 	// Text is its content.
 	Text string
-	// Stored reports that the objects are as a hub has them, which has checked them and set their defaults. Its definitions
-	// may be later ones, so fields that are not known are no errors then.
-	Stored bool
+	// Stored are objects as a hub has them, instead of Text. It has checked them and set their defaults, and its definitions
+	// may be later ones, so fields that are not known are no errors. They are changed.
+	Stored []*unstructured.Unstructured
 }
 
 // found is an object of a file.
@@ -75,7 +75,7 @@ func read(files []File) ([]found, error) {
 
 // check returns what is wrong with an object of the file, and sets its defaults.
 func (f File) check(known definitions, u *unstructured.Unstructured) error {
-	if f.Stored {
+	if f.Stored != nil {
 		return nil
 	}
 	return check(known, u)
@@ -117,6 +117,9 @@ func describe(u *unstructured.Unstructured) string {
 // parse returns the objects of a file, those of lists one by one.
 func parse(file File) ([]found, error) {
 	var all []found
+	for _, object := range file.Stored {
+		all = append(all, found{Unstructured: object, file: file.Name, where: file.Name})
+	}
 	var problems []error
 	var current strings.Builder
 	begin, line := 1, 0

@@ -219,6 +219,7 @@ func decoded(raw []json.RawMessage) ([]*unstructured.Unstructured, error) {
 		if err := u.UnmarshalJSON(one); err != nil {
 			return nil, fmt.Errorf("decoding an object of the hub: %w", err)
 		}
+		u.SetManagedFields(nil) // They are a third of an object.
 		all = append(all, u)
 	}
 	return all, nil
@@ -240,18 +241,19 @@ func replaced(all, by []*unstructured.Unstructured) []*unstructured.Unstructured
 
 // rendered renders an add-on from objects of the hub, and from edited ones.
 func rendered(ctx context.Context, live, edits []*unstructured.Unstructured, o render.Options) ([]render.Deployment, error) {
-	var files []render.File
-	for i, all := range [][]*unstructured.Unstructured{live, edits} {
-		var text strings.Builder
-		for _, u := range all {
-			raw, err := u.MarshalJSON()
-			if err != nil {
-				return nil, fmt.Errorf("encoding %s: %w", identity(u), err)
-			}
-			text.Write(raw)
-			text.WriteString("---\n")
-		}
-		files = append(files, render.File{Name: []string{"the hub", "the files"}[i], Text: text.String(), Stored: i == 0})
+	hub := render.File{Name: "the hub", Stored: make([]*unstructured.Unstructured, 0, len(live))}
+	for _, u := range live {
+		hub.Stored = append(hub.Stored, u.DeepCopy())
 	}
+	var text strings.Builder
+	for _, u := range edits {
+		raw, err := u.MarshalJSON()
+		if err != nil {
+			return nil, fmt.Errorf("encoding %s: %w", identity(u), err)
+		}
+		text.Write(raw)
+		text.WriteString("---\n")
+	}
+	files := []render.File{hub, {Name: "the files", Text: text.String()}}
 	return render.Program{Name: nameOfProgram}.Deployments(ctx, files, o)
 }

@@ -27,6 +27,7 @@ func readingOfHub(t *testing.T) [][]string {
 		{"check"}, {"tree"}, {"why", "addon", "logs", "-n", "store-003"}, {"why", "cluster", "store-201"},
 		{"why", "csr", "store-201-abcde"}, {"why", "work", "addon-logs-deploy-0", "-n", "store-003"}, {"get", "works", "-A"},
 		{"events", "-A"}, {"events", "addon", "logs", "-n", "store-003"}, {"events", "cluster", "store-003"},
+		{"rollout", "status", "addon", "logs"},
 		{"bundle", "-f", filepath.Join(t.TempDir(), "x.tgz")},
 		{"trace", "deploy/agent", "-n", "logs", "--context", "store", "--hub-context", "hub"},
 	}
@@ -59,7 +60,23 @@ func TestTheRolesHaveJustWhatTheCommandsRead(t *testing.T) {
 	}
 	h.lists[pathPods], h.logs = []map[string]any{manager("a"), manager("b")}, map[string]string{}
 	playsBoth(t, h, cluster, "logs", "hub")
-	assert.Equal(t, rulesOf(t, "Role", "spokelet-view", manifests.Hub()), used(h))
+	kept := used(h)
+	h.asked, h.queries = nil, nil
+	h.lists["/apis/apps/v1/controllerrevisions"] = nil
+	playsBoth(t, h, cluster, "rollout", "history", "addon", "logs")
+	for right := range used(h) {
+		if right != "list addon.open-cluster-management.io/managedclusteraddons" { // ClusterRole spokelet-view has it.
+			kept[right] = true
+		}
+	}
+	assert.Equal(t, rulesOf(t, "Role", "spokelet-view", manifests.Hub()), kept)
+
+	racks := rack(t)
+	plays(t, racks, "diff", "addon", "logs", "-f", file(t, variables("usual", "info", "x")))
+	have := rulesOf(t, "ClusterRole", "spokelet-view", manifests.Hub())
+	for right := range used(racks) {
+		assert.Contains(t, have, right, "diff needs it")
+	}
 }
 
 // Secrets are left out of the role, and so are the kinds of an object that is traced.
