@@ -117,15 +117,18 @@ func shippedObjects(namespace string) ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
+// roleViewer is the name of the roles of those who look at a fleet with kubectl spokelet.
+const roleViewer = "spokelet-view"
+
 // onlyOurs reports whether an object of manifests/hub is used by our hub manager alone.
 func onlyOurs(u *unstructured.Unstructured) bool {
 	switch u.GetKind() {
 	case "Deployment", "Service", "NetworkPolicy", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding":
 		return true
 	case "ClusterRole", "ClusterRoleBinding":
-		return strings.HasPrefix(u.GetName(), ownRoles)
+		return strings.HasPrefix(u.GetName(), ownRoles) || u.GetName() == roleViewer
 	case "ServiceAccount", "Role", "RoleBinding":
-		return strings.HasPrefix(u.GetName(), names.ServiceAccountManager)
+		return strings.HasPrefix(u.GetName(), names.ServiceAccountManager) || u.GetName() == roleViewer
 	}
 	return false
 }

@@ -103,6 +103,10 @@ func without(value any) any {
 		for key, item := range typed {
 			typed[key] = without(item)
 		}
+		// A hub that serves v1alpha1 alone has owners in that version.
+		if kind, _ := typed["kind"].(string); typed["uid"] != nil && strings.HasSuffix(kind, "AddOn") {
+			typed["apiVersion"] = "addon.open-cluster-management.io/v1beta1"
+		}
 		if conditions, is := typed["conditions"].([]any); is {
 			slices.SortFunc(conditions, func(a, b any) int { return cmp.Compare(typeOf(a), typeOf(b)) })
 		}
