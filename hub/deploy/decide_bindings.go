@@ -128,7 +128,8 @@ func grants(f facts, permissions []addon.Permission, account *rbacv1.Subject) []
 				subjects = append(subjects, subject)
 			}
 		}
-		if account != nil && !permission.AllNamespaces { // checkEverywhere says why.
+		// A ClusterRoleBinding has no namespace that says whose a ServiceAccount is: a tenant may have made it.
+		if account != nil && !permission.AllNamespaces {
 			subjects = append(subjects, *account)
 		}
 		permission.Subjects = subjects

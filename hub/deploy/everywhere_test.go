@@ -9,14 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
-	"github.com/spokelet/spokelet/internal/token"
 )
 
 // inAllNamespaces returns a permission in all namespaces.
@@ -43,6 +41,8 @@ func TestARoleInAllNamespacesIsBoundLikeEveryOther(t *testing.T) {
 
 	f.bindings = []*rbacv1.RoleBinding{one, steps[1].After}
 	assert.Empty(t, planBindings(f, nil), "what is there is kept")
+	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "c1", Name: "a-agent"}
+	assert.Empty(t, planBindings(f, &account), "a ServiceAccount gets no role in all namespaces")
 	f.setup.Permissions = f.setup.Permissions[2:]
 	steps = planBindings(f, nil)
 	require.Len(t, steps, 1)
@@ -69,12 +69,6 @@ func TestOnlyTheHubManagerBindsInAllNamespaces(t *testing.T) {
 	require.ErrorContains(t, check(&Reconciler{AllNamespaces: true}, role), "only the hub manager binds a ClusterRole so")
 	require.ErrorContains(t, check(&Reconciler{AllNamespaces: true}, permission("", "ClusterRole", "reader")),
 		"without a namespace", "an empty namespace alone asks for nothing")
-	addOn.Status.Registrations = []addonv1beta1.RegistrationConfig{{
-		Type:       addonv1beta1.KubeClient,
-		KubeClient: &addonv1beta1.KubeClientConfig{Driver: token.Driver},
-	}}
-	require.ErrorContains(t, check(&Reconciler{AllNamespaces: true}, inAllNamespaces("reader")),
-		"let it register with a certificate")
 }
 
 // reviews answers access reviews: which role the account of add-ons may bind in all namespaces.

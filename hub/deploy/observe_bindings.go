@@ -128,7 +128,7 @@ func (r *Reconciler) checkPermissions(
 	}
 	for _, permission := range permissions {
 		if permission.AllNamespaces {
-			if err := r.checkEverywhere(addOn, permission); err != nil {
+			if err := r.checkEverywhere(permission); err != nil {
 				return err
 			}
 			continue
@@ -156,15 +156,8 @@ func (r *Reconciler) checkPermissions(
 	return nil
 }
 
-// checkEverywhere refuses a permission in all namespaces that nobody can grant. No ServiceAccount is bound so: a
-// ClusterRoleBinding has no namespace that says whose it is, so no policy could tell the ServiceAccount of an agent from
-// one that a tenant of the hub made.
-func (r *Reconciler) checkEverywhere(addOn *addonv1beta1.ManagedClusterAddOn, permission addon.Permission) error {
-	if addonapi.HasDriver(addOn, token.Driver) {
-		return &addon.InvalidError{Message: fmt.Sprintf("the add-on asks for %s %s in all namespaces, and its agent is a "+
-			"ServiceAccount, which gets no role there: let it register with a certificate", permission.RoleRef.Kind,
-			permission.RoleRef.Name)}
-	}
+// checkEverywhere refuses a permission in all namespaces that nobody can grant.
+func (r *Reconciler) checkEverywhere(permission addon.Permission) error {
 	if !r.AllNamespaces || permission.Namespace != "" || permission.RoleRef.Kind != "ClusterRole" {
 		return &addon.InvalidError{Message: fmt.Sprintf("the add-on asks for %s %s in all namespaces: only the hub manager "+
 			"binds a ClusterRole so, for a template", permission.RoleRef.Kind, permission.RoleRef.Name)}

@@ -144,7 +144,9 @@ func CheckEverywhere(role string) error {
 }
 
 // IsPlainRole reports whether the name of a role means nothing to a shell, so that a command may contain it.
-func IsPlainRole(role string) bool { return strings.Trim(role, roleCharacters) == "" }
+func IsPlainRole(role string) bool {
+	return strings.Trim(role, roleCharacters) == "" && !strings.HasPrefix(role, "-") // Else it is an option.
+}
 
 // roleCharacters are those that names of roles are made of, and that mean nothing to a shell.
 const roleCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:._@+-"
