@@ -11,7 +11,8 @@ const began = "2026-11-01T12:00:00Z"
 // condition is a condition of an object.
 func condition(kind, status, reason, text string) map[string]any {
 	return map[string]any{
-		"type": kind, "status": status, "reason": reason, "message": text, "lastTransitionTime": began, "observedGeneration": 1,
+		"type": kind, "status": status, "reason": reason, "message": text, "lastTransitionTime": began,
+		"observedGeneration": 1,
 	}
 }
 
@@ -19,7 +20,8 @@ func condition(kind, status, reason, text string) map[string]any {
 // image that cannot be pulled.
 func fleet(clusterCount, addOnCount int) (*hub, error) {
 	h := &hub{lists: map[string][]object{}}
-	for _, list := range []string{clusters, addOns, definitions, decisions, works, requests, leases, events, templates, configs, placements} {
+	for _, list := range []string{clusters, addOns, definitions, decisions, works, requests, leases, events,
+		templates, configs, placements} {
 		h.lists[list] = nil
 	}
 	var failed []error
@@ -27,14 +29,16 @@ func fleet(clusterCount, addOnCount int) (*hub, error) {
 		name := fmt.Sprintf("addon-%02d", a)
 		failed = append(failed,
 			h.add(definitions, "", name, nil, map[string]any{
-				"apiVersion": "addon.open-cluster-management.io/v1beta1", "kind": "ClusterManagementAddOn", "spec": definition(name),
+				"apiVersion": "addon.open-cluster-management.io/v1beta1", "kind": "ClusterManagementAddOn",
+				"spec": definition(name),
 			}),
 			h.add(templates, "", name, nil, template(name)))
 	}
 	var selected []any
 	for c := range clusterCount {
 		name := fmt.Sprintf("store-%04d", c)
-		available := condition("ManagedClusterConditionAvailable", "True", "ManagedClusterAvailable", "Managed cluster is available")
+		available := condition("ManagedClusterConditionAvailable", "True", "ManagedClusterAvailable",
+			"Managed cluster is available")
 		if c%100 == 99 {
 			available = condition("ManagedClusterConditionAvailable", "Unknown", "ManagedClusterLeaseUpdateStopped",
 				"Registration agent stopped updating its lease.")
@@ -50,7 +54,8 @@ func fleet(clusterCount, addOnCount int) (*hub, error) {
 		for a := range addOnCount {
 			failed = append(failed, h.addOn(name, a, c*addOnCount+a))
 		}
-		if selected = append(selected, map[string]any{"clusterName": name, "reason": ""}); len(selected) == 100 || c == clusterCount-1 {
+		if selected = append(selected, map[string]any{"clusterName": name, "reason": ""}); len(selected) == 100 ||
+			c == clusterCount-1 {
 			failed = append(failed, h.add(decisions, "add-ons", fmt.Sprintf("all-decision-%d", c), map[string]string{
 				"cluster.open-cluster-management.io/placement":            "all",
 				"cluster.open-cluster-management.io/decision-group-index": "0",
@@ -114,7 +119,8 @@ func (h *hub) addOn(cluster string, number, index int) error {
 	if index%50 == 49 {
 		available = condition("Available", "False", "ProbeUnavailable", "Deployment "+name+"/agent is not ready")
 		conditions = append(conditions, condition("addon.spokelet.io/WorkloadsReady", "False", "WorkloadNotReady",
-			"Deployment "+name+"/agent is not ready. Pod "+name+"/agent-6c9f-x2: image registry.local/agent:1.10 of container agent "+
+			"Deployment "+name+"/agent is not ready. Pod "+name+"/agent-6c9f-x2: image registry.local/agent:1.10 of "+
+				"container agent "+
 				"cannot be pulled (ImagePullBackOff): manifest unknown"))
 	}
 	hash := map[string]any{"name": name, "specHash": "1f0c4c1f6f6b1d3f0a2f4c9b7e8d5a6b"}
@@ -124,11 +130,13 @@ func (h *hub) addOn(cluster string, number, index int) error {
 		"status": map[string]any{
 			"conditions": append(conditions, available), "namespace": name,
 			"configReferences": []any{map[string]any{
-				"group": "addon.open-cluster-management.io", "resource": "addontemplates", "desiredConfig": hash, "lastAppliedConfig": hash,
+				"group": "addon.open-cluster-management.io", "resource": "addontemplates", "desiredConfig": hash,
+				"lastAppliedConfig": hash,
 			}},
 		},
 	})
-	work := h.add(works, cluster, "addon-"+name+"-deploy-0", map[string]string{"open-cluster-management.io/addon-name": name},
+	work := h.add(works, cluster, "addon-"+name+"-deploy-0",
+		map[string]string{"open-cluster-management.io/addon-name": name},
 		map[string]any{
 			"spec": map[string]any{"workload": map[string]any{"manifests": []any{map[string]any{"kind": "Deployment"}}}},
 			"status": map[string]any{"conditions": []any{

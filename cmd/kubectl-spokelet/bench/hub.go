@@ -100,7 +100,8 @@ func (h *hub) answer(r *http.Request) ([]byte, int) {
 			items = append(items, all[at].raw)
 		}
 	}
-	return fmt.Appendf(nil, `{"kind":"List","metadata":{"continue":%q},"items":[%s]}`, more, bytes.Join(items, []byte(","))), http.StatusOK
+	return fmt.Appendf(nil, `{"kind":"List","metadata":{"continue":%q},"items":[%s]}`, more, bytes.Join(items,
+		[]byte(","))), http.StatusOK
 }
 
 // selected reports whether an object is asked for.
@@ -117,7 +118,7 @@ func (o object) selected(namespace, fields, labels string) bool {
 }
 
 // add adds an object to a list.
-func (h *hub) add(list, namespace, name string, labels map[string]string, content map[string]any) error {
+func (h *hub) add(list, namespace, name string, labels map[string]string, content map[string]any) error { //nolint:revive // Each is another part.
 	content["metadata"] = map[string]any{
 		"namespace": namespace, "name": name, "labels": labels, "uid": "7d0f6c1e-0000-4000-8000-" + name, "generation": 1,
 		"resourceVersion": "1", "creationTimestamp": began, "managedFields": managed(),
@@ -136,7 +137,8 @@ func managed() []any {
 	for _, manager := range []string{"spokelet-hub", "spokelet", "kubectl-client-side-apply"} {
 		fields := map[string]any{}
 		for i := range 12 {
-			fields[fmt.Sprintf(`k:{"type":"Condition%d"}`, i)] = map[string]any{".": map[string]any{}, "f:status": map[string]any{}}
+			fields[fmt.Sprintf(`k:{"type":"Condition%d"}`, i)] = map[string]any{".": map[string]any{},
+				"f:status": map[string]any{}}
 		}
 		all = append(all, map[string]any{
 			"manager": manager, "operation": "Update", "apiVersion": "v1", "time": began, "fieldsType": "FieldsV1",

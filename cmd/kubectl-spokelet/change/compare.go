@@ -152,7 +152,7 @@ func compare(before, after *render.Deployment) (Group, error) {
 	}
 	if after != nil && after.Err != nil {
 		g.Problem = after.Err.Error()
-		return g, nil
+		return g, nil //nolint:nilerr // The answer has it.
 	}
 	if g.Before != "" {
 		before = nil

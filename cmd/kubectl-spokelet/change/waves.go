@@ -32,7 +32,7 @@ type Selected struct {
 
 // Waves plays the rollout of a change to clusters of a Placement, by the planner of the hub manager. groupSize is
 // clustersPerDecisionGroup of the Placement; zero for none.
-func Waves(
+func Waves( //nolint:revive // Each is another part.
 	placement string, strategy clusterv1alpha1.RolloutStrategy, groupSize intstr.IntOrString, selected []Selected,
 	changed map[string]bool,
 ) Rollout {

@@ -28,8 +28,10 @@ func (p *Plugin) approve() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "approve (cluster NAME | csr NAME)",
 		Short: "Accept a cluster and approve the requests of its agent, or approve one request",
-		Long: "approve cluster sets spec.hubAcceptsClient of the ManagedCluster, and approves the certificate requests of its " +
-			"agent that wait for a person. approve csr approves one request. A request whose content is not exactly that of an " +
+		Long: "approve cluster sets spec.hubAcceptsClient of the ManagedCluster, and approves the certificate " +
+			"requests of its " +
+			"agent that wait for a person. approve csr approves one request. A request whose content is not exactly that " +
+			"of an " +
 			"agent of the cluster that its label names is never approved: what it asks for is shown, and kubectl certificate " +
 			"approve is the way for those who want it. Each write is printed; --dry-run prints them alone.",
 		Example: "  kubectl spokelet approve cluster store-201 --dry-run",
@@ -168,9 +170,10 @@ func approvals(ctx context.Context, r *fleet.Reader, q fleet.Query, now time.Tim
 // approval returns the write that approves a request, or why it is not approved; nil for one that does not wait for a
 // person.
 func approval(request *certificatesv1.CertificateSigningRequest, named bool, now time.Time) *sentence {
-	decided := slices.ContainsFunc(request.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
-		return c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied
-	})
+	decided := slices.ContainsFunc(request.Status.Conditions,
+		func(c certificatesv1.CertificateSigningRequestCondition) bool {
+			return c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied
+		})
 	verdict := approve.JudgeCluster(request, approve.Trust{}, false)
 	if decided || verdict.Decision == approve.DecisionIgnore && !named {
 		return nil

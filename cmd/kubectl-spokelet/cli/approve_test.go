@@ -28,7 +28,7 @@ func asks(t *testing.T, name, cluster, commonName string, organizations ...strin
 	require.NoError(t, err)
 	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 	r := labelled(of("", name), map[string]any{names.LabelClusterName: cluster})
-	r["metadata"].(map[string]any)["uid"] = "uid-of-" + name //nolint:forcetypeassert // The object is made above.
+	part(r, "metadata")["uid"] = "uid-of-" + name
 	r["spec"] = map[string]any{
 		"signerName": "kubernetes.io/kube-apiserver-client", "username": "bootstrap\x1b[31m",
 		"request": base64.StdEncoding.EncodeToString(block), "usages": []any{"digital signature", "key encipherment", "client auth"},
@@ -42,7 +42,7 @@ func gate(t *testing.T) *hub {
 	t.Helper()
 	const all = "system:open-cluster-management:managed-clusters"
 	waiting := of("", "store-201")
-	waiting["metadata"].(map[string]any)["uid"] = "u" //nolint:forcetypeassert // The object is made above.
+	part(waiting, "metadata")["uid"] = "u"
 	decided := asks(t, "store-201-old", "store-201", "system:open-cluster-management:store-201:a",
 		"system:open-cluster-management:store-201", all)
 	decided["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Denied", "status": "True"}}}

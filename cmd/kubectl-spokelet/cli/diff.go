@@ -40,7 +40,8 @@ func (p *Plugin) diff() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "diff addon NAME -f FILE",
 		Short: "Show what a changed template, configuration or definition would do to the fleet, and write nothing",
-		Long: "diff renders the add-on from the objects of the hub, and again with those of the files in their place, by the " +
+		Long: "diff renders the add-on from the objects of the hub, and again with those of the files in their place, " +
+			"by the " +
 			"code of the hub manager of Spokelet. Clusters with the same differences are one group, removals come first, and " +
 			"values of Secrets are masked. Placements of the files are not scheduled: each keeps its clusters.\n\nThe exit " +
 			"status is 0 where nothing would change, and 1 where something would.",
@@ -67,7 +68,8 @@ func (p *Plugin) diff() *cobra.Command {
 			return p.compare(c.Context(), args[1], files, selector, addon.Precedence(precedence))
 		},
 	}
-	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "files or folders with the changed objects, - for the standard input")
+	c.Flags().StringSliceVarP(&files, "filename", "f", nil,
+		"files or folders with the changed objects, - for the standard input")
 	c.Flags().StringVar(&clusters, "clusters", "", "look at the clusters with these labels only")
 	c.Flags().StringVar(&precedence, "config-precedence", precedence,
 		"which of several configurations of one kind counts on this hub: Last or First")
@@ -75,7 +77,7 @@ func (p *Plugin) diff() *cobra.Command {
 }
 
 // compare reads, renders twice, and writes what differs.
-func (p *Plugin) compare(
+func (p *Plugin) compare( //nolint:revive // Each is another part.
 	ctx context.Context, name string, files []string, selector labels.Selector, precedence addon.Precedence,
 ) error {
 	edits, err := p.objects(files)
@@ -158,10 +160,11 @@ func (p *Plugin) objects(files []string) ([]*unstructured.Unstructured, error) {
 			continue
 		}
 		err := filepath.WalkDir(name, func(path string, entry os.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || path != name && !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
+			if err != nil || entry.IsDir() || path != name && !slices.Contains([]string{".yaml", ".yml", ".json"},
+				filepath.Ext(path)) {
 				return err
 			}
-			content, err := os.ReadFile(path)
+			content, err := os.ReadFile(path) //nolint:gosec // The user names the folder.
 			if err != nil {
 				return err
 			}
@@ -240,7 +243,8 @@ func replaced(all, by []*unstructured.Unstructured) []*unstructured.Unstructured
 }
 
 // rendered renders an add-on from objects of the hub, and from edited ones.
-func rendered(ctx context.Context, live, edits []*unstructured.Unstructured, o render.Options) ([]render.Deployment, error) {
+func rendered(ctx context.Context, live, edits []*unstructured.Unstructured,
+	o render.Options) ([]render.Deployment, error) {
 	hub := render.File{Name: "the hub", Stored: make([]*unstructured.Unstructured, 0, len(live))}
 	for _, u := range live {
 		hub.Stored = append(hub.Stored, u.DeepCopy())

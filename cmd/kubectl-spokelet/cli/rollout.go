@@ -148,8 +148,10 @@ func (p *Plugin) history(ctx context.Context, name string) error {
 		return fmt.Errorf("%w: a bundle has no contents", errUse)
 	}
 	raw, err := fleet.Raw(ctx, r, fleet.Query{
-		Resource: fleet.Resource{Group: "apps", Version: "v1", Plural: "controllerrevisions", Namespaced: true}, Partial: true,
-		Namespace: names.NamespaceHub, Labels: map[string]string{names.LabelAddonName: name, names.LabelConfigRevision: "true"},
+		Resource:  fleet.Resource{Group: "apps", Version: "v1", Plural: "controllerrevisions", Namespaced: true},
+		Partial:   true,
+		Namespace: names.NamespaceHub, Labels: map[string]string{names.LabelAddonName: name,
+			names.LabelConfigRevision: "true"},
 	})
 	if err != nil {
 		return err
@@ -165,13 +167,15 @@ func (p *Plugin) history(ctx context.Context, name string) error {
 	if len(all) == 0 && len(r.Gaps) > 0 {
 		return fmt.Errorf("%w: %w", errBlind, gapsOf(r))
 	}
-	if done, err := p.encoded(answer{Kind: "history", Hub: r.Source.Name(), Answer: all, Gaps: r.Gaps}); done || err != nil {
+	if done, err := p.encoded(answer{Kind: "history", Hub: r.Source.Name(), Answer: all, Gaps: r.Gaps}); done ||
+		err != nil {
 		return err
 	}
 	t := p.terminal()
 	table := show.Table{Headings: []string{"CONTENT", "HASH", "AGE", "CLUSTERS"}}
 	for _, one := range all {
-		table.Rows = append(table.Rows, []string{one.Config, fmt.Sprintf("%.12s", one.Hash), t.Since(&one.Since.Time), fmt.Sprint(one.Clusters)})
+		table.Rows = append(table.Rows, []string{one.Config, fmt.Sprintf("%.12s", one.Hash), t.Since(&one.Since.Time),
+			fmt.Sprint(one.Clusters)})
 	}
 	return errors.Join(t.Table(table), t.Gaps(r.Gaps))
 }
@@ -205,7 +209,8 @@ func keptOf(raw []json.RawMessage, addOns []fleet.AddOn) ([]kept, error) {
 		}
 		config := of.Resource + " " + strings.TrimPrefix(of.Namespace+"/"+of.Name, "/")
 		all = append(all, kept{
-			Config: config, Hash: of.SpecHash, Since: o.Metadata.CreationTimestamp, Clusters: applied[of.Resource+" "+of.SpecHash],
+			Config: config, Hash: of.SpecHash, Since: o.Metadata.CreationTimestamp,
+			Clusters: applied[of.Resource+" "+of.SpecHash],
 		})
 	}
 	slices.SortStableFunc(all, func(a, b kept) int { return b.Since.Compare(a.Since.Time) })

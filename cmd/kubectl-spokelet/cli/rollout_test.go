@@ -39,7 +39,7 @@ func shelf() *hub {
 				"waiting for the rollout: 5 clusters failed, and maxFailures is 2", 41))
 		}
 		a := addOn(name, "logs", conditions...)
-		a["status"].(map[string]any)["configReferences"] = []any{map[string]any{ //nolint:forcetypeassert // It is made above.
+		part(a, "status")["configReferences"] = []any{map[string]any{
 			"resource": "addontemplates", "desiredConfig": hash("1a2b3c4d5e6f70819"), "lastAppliedConfig": hash(applied),
 		}}
 		h.lists[pathAddOns] = append(h.lists[pathAddOns], a)
@@ -59,7 +59,7 @@ func shelf() *hub {
 		r := labelled(of(names.NamespaceHub, fmt.Sprint("logs-", i)), map[string]any{
 			names.LabelAddonName: "logs", names.LabelConfigRevision: "true",
 		})
-		r["metadata"].(map[string]any)["annotations"] = map[string]any{ //nolint:forcetypeassert // It is made above.
+		part(r, "metadata")["annotations"] = map[string]any{
 			names.AnnotationConfigKey: fmt.Sprintf(`{"resource":"addontemplates","name":"logs","specHash":%q}`, spec),
 		}
 		h.lists[path] = append(h.lists[path], r)

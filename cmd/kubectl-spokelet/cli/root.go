@@ -99,7 +99,8 @@ func (p *Plugin) root() *cobra.Command {
 		Use: "kubectl-spokelet", Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: nameOfProgram},
 		Short: "Says what is wrong with a fleet of clusters and their add-ons, where, and what to do",
 		Long: "kubectl spokelet reads a hub that speaks the APIs of Open Cluster Management and says what is wrong with " +
-			"its clusters and add-ons, where, and what to do. It writes nothing but what approve says.\n\nThe exit status is 0 where " +
+			"its clusters and add-ons, where, and what to do. It writes nothing but what approve says.\n\nThe exit " +
+			"status is 0 where " +
 			"all is well, 1 where a problem was found, 2 for a wrong use, 3 where it could not look, and 4 where --wait ran " +
 			"out.",
 		SilenceErrors: true, SilenceUsage: true,

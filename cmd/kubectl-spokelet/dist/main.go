@@ -117,7 +117,8 @@ func build(ctx context.Context, o options) error {
 
 // write writes a file that everybody may read.
 func write(folder, name string, content []byte) error {
-	if err := os.WriteFile(filepath.Join(folder, name), content, 0o644); err != nil { //nolint:gosec // It is for everybody.
+	if err := os.WriteFile(filepath.Join(folder, name), content,
+		0o644); err != nil { //nolint:gosec // It is for everybody.
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
 	return nil
@@ -131,7 +132,7 @@ func compile(ctx context.Context, o options, p platform) ([]byte, error) {
 	}
 	defer func() { _ = os.RemoveAll(folder) }() // A folder that is left does no harm.
 	to := filepath.Join(folder, p.program())
-	c := exec.CommandContext(ctx, "go", "build", "-ldflags", o.link, "-o", to, ".") //nolint:gosec // The user names them.
+	c := exec.CommandContext(ctx, "go", "build", "-ldflags", o.link, "-o", to, ".")
 	c.Dir, c.Env = o.source, append(os.Environ(), "GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0")
 	if out, err := c.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("building for %s/%s: %w: %s", p.os, p.arch, err, out)
@@ -196,7 +197,8 @@ func (o options) krew(sha map[platform]string) map[string]any {
 		"metadata": map[string]any{"name": "spokelet"},
 		"spec": map[string]any{
 			"version": o.version, "shortDescription": "Say why an add-on of a fleet does not work",
-			"description": "Says what is wrong with a fleet of clusters and their add-ons, where, and what to do, on any hub of\n" +
+			"description": "Says what is wrong with a fleet of clusters and their add-ons, where, and what to do, on any " +
+				"hub of\n" +
 				"Open Cluster Management. Shows what a change would do to the fleet, and how far it is.\n",
 			"caveats":   "A hub manager is not needed. ClusterRole spokelet-view has the rights that it needs.\n",
 			"platforms": all,

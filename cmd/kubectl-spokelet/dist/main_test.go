@@ -87,7 +87,7 @@ func unpack(t *testing.T, packed []byte) string {
 		require.NoError(t, err)
 		content, err := io.ReadAll(archive)
 		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Join(folder, filepath.Base(header.Name)), content, os.FileMode(header.Mode))) //nolint:gosec // It is 0755.
+		require.NoError(t, os.WriteFile(filepath.Join(folder, filepath.Base(header.Name)), content, os.FileMode(header.Mode)))
 	}
 }
 

@@ -55,7 +55,8 @@ func JudgeBefore(b Before) []Finding {
 		installed.Evidence = "a hub manager of Spokelet: this is an upgrade (docs/operations/upgrade.md)"
 	case b.Definitions:
 		installed.State, installed.Evidence = Warning, "definitions of OCM's APIs without an operator or a hub manager"
-		installed.Next = "find out whose they are: the installation takes those over that it ships (docs/operations/install.md)"
+		installed.Next = "find out whose they are: the installation takes those over that it ships " +
+			"(docs/operations/install.md)"
 	}
 	rights := Finding{What: "your rights", State: OK, Evidence: "you may create what the installation needs"}
 	if len(b.Lacks) > 0 {
