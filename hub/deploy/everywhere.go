@@ -87,8 +87,8 @@ func (r *Reconciler) listEverywhere(ctx context.Context, key types.NamespacedNam
 	return all, nil
 }
 
-// leaveEverywhere deletes the ClusterRoleBindings of an add-on that is not made of a template any more. The program that
-// makes it now takes over its RoleBindings, and knows nothing of these.
+// leaveEverywhere deletes the ClusterRoleBindings of an add-on that is not made of a template any more. The program
+// that makes it now takes over its RoleBindings, and knows nothing of these.
 func (r *Reconciler) leaveEverywhere(ctx context.Context, f facts) error {
 	left, err := r.listEverywhere(ctx, client.ObjectKeyFromObject(f.addOn))
 	if err != nil || !f.byOthers || len(left) == 0 {
@@ -130,9 +130,8 @@ func givesNothing(s bindingStep) bool {
 	case reconcile.Delete, reconcile.Keep:
 		return true
 	case reconcile.Patch:
-		return s.Before.RoleRef == s.After.RoleRef && !slices.ContainsFunc(s.After.Subjects, func(subject rbacv1.Subject) bool {
-			return !slices.Contains(s.Before.Subjects, subject)
-		})
+		adds := func(subject rbacv1.Subject) bool { return !slices.Contains(s.Before.Subjects, subject) }
+		return s.Before.RoleRef == s.After.RoleRef && !slices.ContainsFunc(s.After.Subjects, adds)
 	default:
 		return false
 	}

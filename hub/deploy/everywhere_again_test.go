@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,7 +24,7 @@ func TestAMissingConsentIsWaitedForLikeAMissingGrant(t *testing.T) {
 	} {
 		outcome := outcomeOf(f, plan{}, results{bindings: []error{refusal}}, nil)
 		assert.Equal(t, reconcile.ClassWaiting, outcome.Class(), what)
-		assert.NoError(t, outcome.Err(), what)
+		require.NoError(t, outcome.Err(), what)
 		assert.WithinRange(t, outcome.Wake(), f.now, f.now.Add(lastRetry+time.Second), what)
 	}
 }

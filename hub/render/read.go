@@ -22,8 +22,8 @@ type File struct {
 	Name string
 	// Text is its content.
 	Text string
-	// Stored are objects as a hub has them, instead of Text. It has checked them and set their defaults, and its definitions
-	// may be later ones, so fields that are not known are no errors. They are changed.
+	// Stored are objects as a hub has them, instead of Text. It has checked them and set their defaults, and its
+	// definitions may be later ones, so fields that are not known are no errors. They are changed.
 	Stored []*unstructured.Unstructured
 }
 

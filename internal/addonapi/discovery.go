@@ -55,7 +55,8 @@ func carriedMode(annotation string) string {
 		return "" // The webhook leaves such an annotation alone.
 	}
 	for _, field := range carried[string(WireBeta)] {
-		if value, is := field.Value.(map[string]any); is && slices.Equal(field.Path, []string{"spec", "hostedModeAutoDiscovery"}) {
+		value, is := field.Value.(map[string]any)
+		if is && slices.Equal(field.Path, []string{"spec", "hostedModeAutoDiscovery"}) {
 			mode, _ := value["mode"].(string)
 			return mode
 		}

@@ -118,7 +118,8 @@ func (o object) selected(namespace, fields, labels string) bool {
 }
 
 // add adds an object to a list.
-func (h *hub) add(list, namespace, name string, labels map[string]string, content map[string]any) error { //nolint:revive // Each is another part.
+//nolint:revive // Each is another part.
+func (h *hub) add(list, namespace, name string, labels map[string]string, content map[string]any) error {
 	content["metadata"] = map[string]any{
 		"namespace": namespace, "name": name, "labels": labels, "uid": "7d0f6c1e-0000-4000-8000-" + name, "generation": 1,
 		"resourceVersion": "1", "creationTimestamp": began, "managedFields": managed(),

@@ -117,8 +117,8 @@ func build(ctx context.Context, o options) error {
 
 // write writes a file that everybody may read.
 func write(folder, name string, content []byte) error {
-	if err := os.WriteFile(filepath.Join(folder, name), content,
-		0o644); err != nil { //nolint:gosec // It is for everybody.
+	if err := os.WriteFile(filepath.Join(folder, name), content, //nolint:gosec // It is for everybody.
+		0o644); err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
 	return nil

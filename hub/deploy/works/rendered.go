@@ -111,7 +111,8 @@ func recordOf(work *workv1.ManifestWork) (Rendered, error) {
 // executor.
 func intact(set Set, work *workv1.ManifestWork, o Options) bool {
 	if work.DeletionTimestamp != nil || work.Namespace != set.Namespace || work.Spec.Executor != nil ||
-		work.Annotations[names.AnnotationConfigSpecHash] != o.Hashes || work.Annotations[names.AnnotationConfigOrder] != o.Order {
+		work.Annotations[names.AnnotationConfigSpecHash] != o.Hashes ||
+		work.Annotations[names.AnnotationConfigOrder] != o.Order {
 		return false
 	}
 	for key, value := range set.annotations() {

@@ -39,7 +39,8 @@ func OptionsOf(
 	rendering addon.Rendering, probe []workv1.ManifestConfigOption, inputs func(key string) string, d Divided,
 ) Options {
 	o := Options{
-		Hashes: ConfigHashes(rendering.Configs), Order: ConfigOrder(rendering.Configs), Configs: ManifestConfigs(probe, rendering.ManifestConfigs),
+		Hashes: ConfigHashes(rendering.Configs), Order: ConfigOrder(rendering.Configs),
+		Configs: ManifestConfigs(probe, rendering.ManifestConfigs),
 		Delete: orphans(rendering.Objects),
 	}
 	o.Inputs = inputs(d.key(o.Configs))
