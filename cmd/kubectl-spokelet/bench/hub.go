@@ -118,6 +118,7 @@ func (o object) selected(namespace, fields, labels string) bool {
 }
 
 // add adds an object to a list.
+//
 //nolint:revive // Each is another part.
 func (h *hub) add(list, namespace, name string, labels map[string]string, content map[string]any) error {
 	content["metadata"] = map[string]any{

@@ -41,7 +41,7 @@ func OptionsOf(
 	o := Options{
 		Hashes: ConfigHashes(rendering.Configs), Order: ConfigOrder(rendering.Configs),
 		Configs: ManifestConfigs(probe, rendering.ManifestConfigs),
-		Delete: orphans(rendering.Objects),
+		Delete:  orphans(rendering.Objects),
 	}
 	o.Inputs = inputs(d.key(o.Configs))
 	for _, side := range []Side{Managed, Hosting} {
