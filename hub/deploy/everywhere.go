@@ -90,8 +90,11 @@ func (r *Reconciler) listEverywhere(ctx context.Context, key types.NamespacedNam
 // leaveEverywhere deletes the ClusterRoleBindings of an add-on that is not made of a template any more. The program
 // that makes it now takes over its RoleBindings, and knows nothing of these.
 func (r *Reconciler) leaveEverywhere(ctx context.Context, f facts) error {
+	if !f.byOthers {
+		return nil
+	}
 	left, err := r.listEverywhere(ctx, client.ObjectKeyFromObject(f.addOn))
-	if err != nil || !f.byOthers || len(left) == 0 {
+	if err != nil || len(left) == 0 {
 		return err
 	}
 	var versions [2]string // in the cache and on the API server; empty where there is no definition

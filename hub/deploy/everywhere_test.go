@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -57,9 +58,9 @@ func TestARoleInAllNamespacesIsBoundLikeEveryOther(t *testing.T) {
 }
 
 func TestOnlyTheHubManagerBindsInAllNamespaces(t *testing.T) {
-	addOn := factsOf().addOn
+	key := types.NamespacedName{Namespace: "c1", Name: "a"}
 	check := func(r *Reconciler, p addon.Permission) error {
-		return r.checkPermissions(t.Context(), nil, addOn, []addon.Permission{p})
+		return r.checkPermissions(t.Context(), nil, key, []addon.Permission{p})
 	}
 	require.NoError(t, check(&Reconciler{AllNamespaces: true}, inAllNamespaces("reader")))
 	require.ErrorContains(t, check(&Reconciler{}, inAllNamespaces("reader")), "only the hub manager binds a ClusterRole so")

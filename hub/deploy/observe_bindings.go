@@ -34,7 +34,7 @@ func (r *Reconciler) observeBindings(ctx context.Context, agent addon.Agent, f f
 	}
 	if f.setupErr == nil && f.withheld == nil { // Else nobody knows which roles the agent is to have.
 		permissions := distinct(f.setup.Permissions)
-		b.refused = r.checkPermissions(ctx, f.foreign, f.addOn, permissions)
+		b.refused = r.checkPermissions(ctx, f.foreign, key, permissions)
 		f.bindings = b.bindings
 		b.obsolete, err = r.obsolete(ctx, agent, f, permissions)
 	}
@@ -116,9 +116,8 @@ func (r *Reconciler) listFormer(ctx context.Context, key types.NamespacedName) (
 // get them, and those that nobody can grant. In a namespace that was there before its cluster, nothing is granted until
 // an administrator consents; foreign says so.
 func (r *Reconciler) checkPermissions(
-	ctx context.Context, foreign error, addOn *addonv1beta1.ManagedClusterAddOn, permissions []addon.Permission,
+	ctx context.Context, foreign error, key types.NamespacedName, permissions []addon.Permission,
 ) error {
-	key := client.ObjectKeyFromObject(addOn)
 	r.asksFor.set(key, permissions)
 	if len(permissions) == 0 {
 		return nil

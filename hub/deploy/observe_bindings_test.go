@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -224,17 +225,16 @@ func TestAnAddOnIsAskedAgainWhenTheNamespaceThatRefusedItIsNoClustersAnyMore(t *
 	var read int
 	r := bindingReader(t, &read, namespace)
 	r.AddOns = addonapi.Client{Client: r.Client}
-	addOn := factsOf().addOn
-	key := client.ObjectKeyFromObject(addOn)
+	key := types.NamespacedName{Namespace: "c1", Name: "a"}
 	wanted := []addon.Permission{{Namespace: "c2", RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "r"}}}
-	err := r.checkPermissions(t.Context(), nil, addOn, wanted)
+	err := r.checkPermissions(t.Context(), nil, key, wanted)
 	require.True(t, addon.IsInvalid(err), "%v", err)
 	assert.Contains(t, r.ofNamespace(t.Context(), namespace), ctrl.Request{NamespacedName: key}, "already during the pass")
 	assert.Empty(t, r.asksFor.requests("c3"))
 
 	require.NoError(t, r.Client.Delete(t.Context(), namespace))
-	require.NoError(t, r.checkPermissions(t.Context(), nil, addOn, wanted))
+	require.NoError(t, r.checkPermissions(t.Context(), nil, key, wanted))
 	assert.NotEmpty(t, r.asksFor.requests("c2"), "it may become that of a cluster again")
-	require.NoError(t, r.checkPermissions(t.Context(), nil, addOn, nil))
+	require.NoError(t, r.checkPermissions(t.Context(), nil, key, nil))
 	assert.Empty(t, r.asksFor.requests("c2"))
 }
