@@ -59,7 +59,7 @@ func (p Program) Command(ctx context.Context, args []string, in io.Reader, out i
 	if err := o.Precedence.Check(); err != nil {
 		return err
 	}
-	files, err := open(names, in)
+	files, err := ReadFiles(names, in)
 	if err != nil {
 		return err
 	}
@@ -73,8 +73,9 @@ func (p Program) Command(ctx context.Context, args []string, in io.Reader, out i
 	return nil
 }
 
-// open reads files and the files of folders, each once.
-func open(names []string, in io.Reader) ([]File, error) {
+// ReadFiles reads files and the files of folders, each once, and the standard input for "-". Its errors name the flag
+// --filename.
+func ReadFiles(names []string, in io.Reader) ([]File, error) {
 	if len(names) == 0 {
 		return nil, errors.New("--filename: name at least one file or folder, or - for the standard input")
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,7 +24,8 @@ type File struct {
 	// Text is its content.
 	Text string
 	// Stored are objects as a hub has them, instead of Text. It has checked them and set their defaults, and its
-	// definitions may be later ones, so fields that are not known are no errors. They are changed.
+	// definitions may be later ones, so fields that are not known are no errors. They are changed, and one whose name an
+	// object of a file has is left out.
 	Stored []*unstructured.Unstructured
 }
 
@@ -47,6 +49,8 @@ func read(files []File) ([]found, error) {
 	var all []found
 	var problems []error
 	first := map[string]string{}
+	files = slices.Clone(files)
+	slices.SortStableFunc(files, func(a, b File) int { return cmp.Compare(len(a.Stored), len(b.Stored)) })
 	for _, file := range files {
 		objects, err := parse(file)
 		if err != nil {
@@ -61,7 +65,11 @@ func read(files []File) ([]found, error) {
 				continue
 			}
 			name := identity(object.Unstructured)
-			if earlier, taken := first[name]; taken {
+			earlier, taken := first[name]
+			switch {
+			case taken && file.Stored != nil:
+				continue
+			case taken:
 				problems = append(problems, fmt.Errorf("%s: %s: it is in %s, too; remove one of the two", object.where,
 					describe(object.Unstructured), earlier))
 				continue
@@ -71,6 +79,16 @@ func read(files []File) ([]found, error) {
 		}
 	}
 	return all, errors.Join(problems...)
+}
+
+// Objects returns the objects of files, as they are rendered. The error lists all that is wrong with them.
+func Objects(files []File) ([]*unstructured.Unstructured, error) {
+	found, err := read(files)
+	all := make([]*unstructured.Unstructured, 0, len(found))
+	for _, object := range found {
+		all = append(all, object.Unstructured)
+	}
+	return all, err
 }
 
 // check returns what is wrong with an object of the file, and sets its defaults.

@@ -5,6 +5,9 @@ import (
 	"fmt"
 )
 
+// decisionPage is how many clusters are in one PlacementDecision.
+const decisionPage = 100
+
 // began is when the objects of the fleet were made.
 const began = "2026-11-01T12:00:00Z"
 
@@ -20,19 +23,20 @@ func condition(kind, status, reason, text string) map[string]any {
 // image that cannot be pulled.
 func fleet(clusterCount, addOnCount int) (*hub, error) {
 	h := &hub{lists: map[string][]object{}}
-	for _, list := range []string{clusters, addOns, definitions, decisions, works, requests, leases, events,
-		templates, configs, placements} {
+	for _, list := range []string{
+		clusters, addOns, definitions, decisions, works, requests, leases, events, templates, configs, placements,
+	} {
 		h.lists[list] = nil
 	}
 	var failed []error
 	for a := range addOnCount {
 		name := fmt.Sprintf("addon-%02d", a)
 		failed = append(failed,
-			h.add(definitions, "", name, nil, map[string]any{
+			h.add(definitions, object{name: name}, map[string]any{
 				"apiVersion": "addon.open-cluster-management.io/v1beta1", "kind": "ClusterManagementAddOn",
 				"spec": definition(name),
 			}),
-			h.add(templates, "", name, nil, template(name)))
+			h.add(templates, object{name: name}, template(name)))
 	}
 	var selected []any
 	for c := range clusterCount {
@@ -43,7 +47,9 @@ func fleet(clusterCount, addOnCount int) (*hub, error) {
 			available = condition("ManagedClusterConditionAvailable", "Unknown", "ManagedClusterLeaseUpdateStopped",
 				"Registration agent stopped updating its lease.")
 		}
-		failed = append(failed, h.add(clusters, "", name, map[string]string{"region": fmt.Sprint(c % 9)}, map[string]any{
+		failed = append(failed, h.add(clusters, object{
+			name: name, labels: map[string]string{"region": fmt.Sprint(c % 9)},
+		}, map[string]any{
 			"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
 			"spec": map[string]any{"hubAcceptsClient": true, "leaseDurationSeconds": 60},
 			"status": map[string]any{"conditions": []any{
@@ -54,19 +60,20 @@ func fleet(clusterCount, addOnCount int) (*hub, error) {
 		for a := range addOnCount {
 			failed = append(failed, h.addOn(name, a, c*addOnCount+a))
 		}
-		if selected = append(selected, map[string]any{"clusterName": name, "reason": ""}); len(selected) == 100 ||
-			c == clusterCount-1 {
-			failed = append(failed, h.add(decisions, "add-ons", fmt.Sprintf("all-decision-%d", c), map[string]string{
+		selected = append(selected, map[string]any{"clusterName": name, "reason": ""})
+		if len(selected) == decisionPage || c == clusterCount-1 {
+			page := object{namespace: "add-ons", name: fmt.Sprintf("all-decision-%d", c), labels: map[string]string{
 				"cluster.open-cluster-management.io/placement":            "all",
 				"cluster.open-cluster-management.io/decision-group-index": "0",
-			}, map[string]any{
+			}}
+			failed = append(failed, h.add(decisions, page, map[string]any{
 				"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "PlacementDecision",
 				"status": map[string]any{"decisions": selected},
 			}))
 			selected = nil
 		}
 	}
-	failed = append(failed, h.add(placements, "add-ons", "all", nil, map[string]any{
+	failed = append(failed, h.add(placements, object{namespace: "add-ons", name: "all"}, map[string]any{
 		"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement", "spec": map[string]any{},
 	}))
 	return h, errors.Join(failed...)
@@ -120,11 +127,10 @@ func (h *hub) addOn(cluster string, number, index int) error {
 		available = condition("Available", "False", "ProbeUnavailable", "Deployment "+name+"/agent is not ready")
 		conditions = append(conditions, condition("addon.spokelet.io/WorkloadsReady", "False", "WorkloadNotReady",
 			"Deployment "+name+"/agent is not ready. Pod "+name+"/agent-6c9f-x2: image registry.local/agent:1.10 of "+
-				"container agent "+
-				"cannot be pulled (ImagePullBackOff): manifest unknown"))
+				"container agent cannot be pulled (ImagePullBackOff): manifest unknown"))
 	}
 	hash := map[string]any{"name": name, "specHash": "1f0c4c1f6f6b1d3f0a2f4c9b7e8d5a6b"}
-	err := h.add(addOns, cluster, name, nil, map[string]any{
+	err := h.add(addOns, object{namespace: cluster, name: name}, map[string]any{
 		"apiVersion": "addon.open-cluster-management.io/v1beta1", "kind": "ManagedClusterAddOn",
 		"spec": map[string]any{},
 		"status": map[string]any{
@@ -135,14 +141,15 @@ func (h *hub) addOn(cluster string, number, index int) error {
 			}},
 		},
 	})
-	work := h.add(works, cluster, "addon-"+name+"-deploy-0",
-		map[string]string{"open-cluster-management.io/addon-name": name},
-		map[string]any{
-			"spec": map[string]any{"workload": map[string]any{"manifests": []any{map[string]any{"kind": "Deployment"}}}},
-			"status": map[string]any{"conditions": []any{
-				condition("Applied", "True", "AppliedManifestWorkComplete", "Apply manifest work complete"),
-				condition("Available", "True", "ResourcesAvailable", "All resources are available"),
-			}},
-		})
+	work := h.add(works, object{
+		namespace: cluster, name: "addon-" + name + "-deploy-0",
+		labels: map[string]string{"open-cluster-management.io/addon-name": name},
+	}, map[string]any{
+		"spec": map[string]any{"workload": map[string]any{"manifests": []any{map[string]any{"kind": "Deployment"}}}},
+		"status": map[string]any{"conditions": []any{
+			condition("Applied", "True", "AppliedManifestWorkComplete", "Apply manifest work complete"),
+			condition("Available", "True", "ResourcesAvailable", "All resources are available"),
+		}},
+	})
 	return errors.Join(err, work)
 }

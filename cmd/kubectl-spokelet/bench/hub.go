@@ -100,8 +100,8 @@ func (h *hub) answer(r *http.Request) ([]byte, int) {
 			items = append(items, all[at].raw)
 		}
 	}
-	return fmt.Appendf(nil, `{"kind":"List","metadata":{"continue":%q},"items":[%s]}`, more, bytes.Join(items,
-		[]byte(","))), http.StatusOK
+	joined := bytes.Join(items, []byte(","))
+	return fmt.Appendf(nil, `{"kind":"List","metadata":{"continue":%q},"items":[%s]}`, more, joined), http.StatusOK
 }
 
 // selected reports whether an object is asked for.
@@ -118,18 +118,18 @@ func (o object) selected(namespace, fields, labels string) bool {
 }
 
 // add adds an object to a list.
-//
-//nolint:revive // Each is another part.
-func (h *hub) add(list, namespace, name string, labels map[string]string, content map[string]any) error {
+func (h *hub) add(list string, o object, content map[string]any) error {
 	content["metadata"] = map[string]any{
-		"namespace": namespace, "name": name, "labels": labels, "uid": "7d0f6c1e-0000-4000-8000-" + name, "generation": 1,
+		"namespace": o.namespace, "name": o.name, "labels": o.labels,
+		"uid": "7d0f6c1e-0000-4000-8000-" + o.name, "generation": 1,
 		"resourceVersion": "1", "creationTimestamp": began, "managedFields": managed(),
 	}
 	raw, err := json.Marshal(content)
 	if err != nil {
-		return fmt.Errorf("encoding %s/%s: %w", namespace, name, err)
+		return fmt.Errorf("encoding %s/%s: %w", o.namespace, o.name, err)
 	}
-	h.lists[list] = append(h.lists[list], object{namespace, name, labels, raw})
+	o.raw = raw
+	h.lists[list] = append(h.lists[list], o)
 	return nil
 }
 
@@ -139,8 +139,8 @@ func managed() []any {
 	for _, manager := range []string{"spokelet-hub", "spokelet", "kubectl-client-side-apply"} {
 		fields := map[string]any{}
 		for i := range 12 {
-			fields[fmt.Sprintf(`k:{"type":"Condition%d"}`, i)] = map[string]any{".": map[string]any{},
-				"f:status": map[string]any{}}
+			key := fmt.Sprintf(`k:{"type":"Condition%d"}`, i)
+			fields[key] = map[string]any{".": map[string]any{}, "f:status": map[string]any{}}
 		}
 		all = append(all, map[string]any{
 			"manager": manager, "operation": "Update", "apiVersion": "v1", "time": began, "fieldsType": "FieldsV1",

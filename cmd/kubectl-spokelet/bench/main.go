@@ -26,7 +26,7 @@ func main() {
 	}
 }
 
-// measured is what one run of the program took.
+// measured has the cost of one run of the program.
 type measured struct {
 	took     time.Duration
 	memory   int64

@@ -30,24 +30,32 @@ type Selected struct {
 	GroupName string
 }
 
-// Waves plays the rollout of a change to clusters of a Placement, by the planner of the hub manager. groupSize is
-// clustersPerDecisionGroup of the Placement; zero for none.
-func Waves( //nolint:revive // Each is another part.
-	placement string, strategy clusterv1alpha1.RolloutStrategy, groupSize intstr.IntOrString, selected []Selected,
-	changed map[string]bool,
-) Rollout {
-	r := Rollout{Placement: placement}
-	p := planner.Placement{Strategy: strategy, GroupSize: groupSize, Selected: len(selected)}
-	for _, s := range selected {
+// Moving is a change on the clusters of a Placement.
+type Moving struct {
+	// Placement is its namespace and name.
+	Placement string
+	// Strategy is its rolloutStrategy, and GroupSize clustersPerDecisionGroup of the Placement; zero for none.
+	Strategy  clusterv1alpha1.RolloutStrategy
+	GroupSize intstr.IntOrString
+	// Selected are all clusters of the Placement, and Changed the names of those that change.
+	Selected []Selected
+	Changed  map[string]bool
+}
+
+// Waves plays the rollout of a change, by the planner of the hub manager.
+func Waves(m Moving) Rollout {
+	r := Rollout{Placement: m.Placement}
+	p := planner.Placement{Strategy: m.Strategy, GroupSize: m.GroupSize, Selected: len(m.Selected)}
+	for _, s := range m.Selected {
 		state := planner.Succeeded
-		if changed[s.Name] {
+		if m.Changed[s.Name] {
 			state = planner.Pending
 		}
 		p.Clusters = append(p.Clusters, planner.Cluster{Name: s.Name, Group: s.Group, GroupName: s.GroupName, State: state})
 	}
 	begin := time.Unix(0, 0)
 	now := begin
-	for range 2 * (len(selected) + 1) { // Each step admits a cluster or ends a soak.
+	for range 2 * (len(m.Selected) + 1) { // Each step admits a cluster or ends a soak.
 		plan := planner.Make(planner.Fleet{Now: now, Placements: []planner.Placement{p}})
 		result := plan.Placements[0]
 		r.Stops = result.Problem

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
@@ -22,18 +21,16 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// approve returns the command that accepts clusters and approves their requests. It writes, and says what.
+// approve returns the command that accepts clusters and approves their requests. It prints each write.
 func (p *Plugin) approve() *cobra.Command {
 	var dry bool
 	c := &cobra.Command{
 		Use:   "approve (cluster NAME | csr NAME)",
 		Short: "Accept a cluster and approve the requests of its agent, or approve one request",
-		Long: "approve cluster sets spec.hubAcceptsClient of the ManagedCluster, and approves the certificate " +
-			"requests of its " +
-			"agent that wait for a person. approve csr approves one request. A request whose content is not exactly that " +
-			"of an " +
-			"agent of the cluster that its label names is never approved: what it asks for is shown, and kubectl certificate " +
-			"approve is the way for those who want it. Each write is printed; --dry-run prints them alone.",
+		Long: "approve cluster sets spec.hubAcceptsClient of the ManagedCluster, and approves the certificate requests of " +
+			"its agent that wait for a person. approve csr approves one request. A request whose content is not exactly " +
+			"that of an agent of the cluster that its label names is never approved: what it asks for is shown, and kubectl " +
+			"certificate approve is the way for those who want it. Each write is printed; --dry-run prints them alone.",
 		Example: "  kubectl spokelet approve cluster store-201 --dry-run",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 || !slices.Contains([]string{report.KindCluster, report.KindRequest}, args[0]) {
@@ -52,13 +49,9 @@ func (p *Plugin) approve() *cobra.Command {
 	return c
 }
 
-// approved reads, says what it writes, and writes it.
+// approved reads what waits, and prints and carries out the writes.
 func (p *Plugin) approved(ctx context.Context, kind, name string, dry bool) error {
-	config, err := p.config.ToRESTConfig()
-	if err != nil {
-		return fmt.Errorf("%w: reading the kubeconfig: %w", errUse, err)
-	}
-	hub, err := fleet.NewHub(config)
+	hub, err := p.hub()
 	if err != nil {
 		return err
 	}
@@ -93,7 +86,7 @@ type sentence struct {
 	says string
 }
 
-// carryOut says and writes.
+// carryOut carries out writes, and prints each.
 func (p *Plugin) carryOut(ctx context.Context, hub *fleet.Hub, edits []sentence, dry bool) error {
 	refused := false
 	for _, edit := range edits {
@@ -135,7 +128,7 @@ func acceptance(ctx context.Context, r *fleet.Reader, name string) ([]sentence, 
 	return []sentence{{
 		says: "ManagedCluster " + name + ": spec.hubAcceptsClient is true now",
 		Edit: fleet.Edit{
-			Resource: fleet.Resource{Group: clusterv1.GroupName, Version: "v1", Plural: "managedclusters"}, Name: name,
+			Resource: fleet.ResourceOf[fleet.Cluster](), Name: name,
 			Operations: []fleet.Operation{
 				{Op: "test", Path: "/metadata/uid", Value: cluster.Metadata.UID},
 				{Op: "add", Path: "/spec/hubAcceptsClient", Value: true},
@@ -146,7 +139,7 @@ func acceptance(ctx context.Context, r *fleet.Reader, name string) ([]sentence, 
 
 // approvals returns the writes that approve the requests of clusters which wait for a person.
 func approvals(ctx context.Context, r *fleet.Reader, q fleet.Query, now time.Time) ([]sentence, error) {
-	q.Resource = fleet.Resource{Group: certificatesv1.GroupName, Version: "v1", Plural: "certificatesigningrequests"}
+	q.Resource = fleet.ResourceOf[fleet.Request]()
 	raw, err := fleet.Raw(ctx, r, q)
 	if err != nil {
 		return nil, err
@@ -191,7 +184,7 @@ func approval(request *certificatesv1.CertificateSigningRequest, named bool, now
 		says: fmt.Sprintf("%s is approved: a certificate for user %s, groups %s", who, verdict.Expected.User,
 			strings.Join(verdict.Expected.Groups, " ")),
 		Edit: fleet.Edit{
-			Resource: fleet.Resource{Group: certificatesv1.GroupName, Version: "v1", Plural: "certificatesigningrequests"},
+			Resource: fleet.ResourceOf[fleet.Request](),
 			Name:     request.Name, Part: "approval",
 			Operations: append(operations, fleet.Operation{Op: "add", Path: path, Value: value}),
 		},

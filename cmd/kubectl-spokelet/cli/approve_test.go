@@ -110,3 +110,12 @@ func TestWhatIsNotApproved(t *testing.T) {
 		})
 	}
 }
+
+func TestAWriteThatFailsIsTold(t *testing.T) {
+	h := gate(t)
+	h.changed = true
+	got := plays(t, h, "approve", "cluster", "store-201")
+	assert.Equal(t, statusProblem, got.status)
+	assert.Contains(t, got.errs, "changing managedclusters.cluster.open-cluster-management.io store-201: Conflict")
+	assert.Empty(t, got.out, "nothing is said to be written that is not")
+}

@@ -63,9 +63,9 @@ func (p *Plugin) look(ctx context.Context, cluster string, wait time.Duration) e
 			return err
 		}
 		groups := report.Groups(report.Problems(f))
-		if len(groups) > 0 && p.from == "" && p.Now().Before(deadline) {
-			if err := pause(ctx, min(checkAgain, deadline.Sub(p.Now()))); err != nil {
-				return fmt.Errorf("waiting: %w", err)
+		if len(groups) > 0 && p.waits(deadline) {
+			if err := p.wait(ctx, deadline); err != nil {
+				return err
 			}
 			continue
 		}
@@ -82,8 +82,19 @@ func (p *Plugin) look(ctx context.Context, cluster string, wait time.Duration) e
 	}
 }
 
-// checkAgain is the pause between two looks of check --wait.
+// checkAgain is the pause between two looks of a command with --wait.
 const checkAgain = 2 * time.Second
+
+// waits reports whether a command with --wait looks again: a bundle stays what it is.
+func (p *Plugin) waits(deadline time.Time) bool { return p.from == "" && p.Now().Before(deadline) }
+
+// wait waits until the next look, or until the deadline.
+func (p *Plugin) wait(ctx context.Context, deadline time.Time) error {
+	if err := pause(ctx, min(checkAgain, deadline.Sub(p.Now()))); err != nil {
+		return fmt.Errorf("waiting: %w", err)
+	}
+	return nil
+}
 
 // pause waits, or returns the error of a context that ends before.
 func pause(ctx context.Context, d time.Duration) error {

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -113,7 +112,7 @@ func rack(t *testing.T) *hub {
 	return h
 }
 
-// file writes objects as YAML.
+// file writes objects as YAML, and changes to the folder of the file.
 func file(t *testing.T, all ...map[string]any) string {
 	t.Helper()
 	var text []byte
@@ -122,9 +121,9 @@ func file(t *testing.T, all ...map[string]any) string {
 		require.NoError(t, err)
 		text = append(append(text, "---\n"...), raw...)
 	}
-	name := filepath.Join(t.TempDir(), "new.yaml")
-	require.NoError(t, os.WriteFile(name, text, 0o600))
-	return name
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("new.yaml", text, 0o600))
+	return "new.yaml"
 }
 
 func TestWhatAChangeWouldDo(t *testing.T) {
@@ -150,7 +149,10 @@ func TestWhatAChangeWouldDo(t *testing.T) {
 			if name == "diff-long-broken" {
 				h.lists[pathTemplates][0] = template(t, "{{NOWHERE}}")
 			}
+			here, err := os.Getwd()
+			require.NoError(t, err)
 			got := plays(t, h, append([]string{"diff", "addon", "logs", "-f", file(t, tc.edits...)}, tc.args...)...)
+			t.Chdir(here) // The file is named as it was written.
 			assert.Equal(t, tc.status, got.status, got.errs)
 			assert.Empty(t, got.errs)
 			assert.NotContains(t, got.out, "hunter", "the value of a Secret is shown")

@@ -176,7 +176,7 @@ func relatedTo(ctx context.Context, r *fleet.Reader, cluster, addOn string) (map
 // requestsOf are the certificate requests with some labels, as kind//name.
 func requestsOf(ctx context.Context, r *fleet.Reader, of map[string]string) (map[string]bool, error) {
 	found := map[string]bool{}
-	requests := fleet.Resource{Group: "certificates.k8s.io", Version: "v1", Plural: "certificatesigningrequests"}
+	requests := fleet.ResourceOf[fleet.Request]()
 	q := fleet.Query{Resource: requests, Labels: of, Partial: true}
 	all, err := fleet.Read[metav1.PartialObjectMetadata](ctx, r, q)
 	for _, request := range all {

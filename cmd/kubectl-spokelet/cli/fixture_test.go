@@ -44,6 +44,8 @@ type hub struct {
 	// written are the writes, as their path and body; denied refuses all of them, and may are the rights of the user.
 	written []string
 	denied  bool
+	// changed refuses all writes because the object changed.
+	changed bool
 	may     func(resource string) bool
 	// watched is called when a client watches; nil for nothing.
 	watched func()
@@ -80,6 +82,8 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch all, known := h.lists[path]; {
 	case r.Method == http.MethodPatch && h.denied:
 		refuse(http.StatusForbidden, "Forbidden")
+	case r.Method == http.MethodPatch && h.changed:
+		refuse(http.StatusConflict, "Conflict")
 	case r.Method == http.MethodPatch:
 		body, _ := io.ReadAll(r.Body)
 		h.written = append(h.written, r.URL.RequestURI()+" "+string(body))

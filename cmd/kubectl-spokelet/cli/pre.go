@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,11 +18,7 @@ func (p *Plugin) before(ctx context.Context) error {
 	if err := p.validOutput(); err != nil {
 		return err
 	}
-	config, err := p.config.ToRESTConfig()
-	if err != nil {
-		return fmt.Errorf("%w: reading the kubeconfig: %w", errUse, err)
-	}
-	hub, err := fleet.NewHub(config)
+	hub, err := p.hub()
 	if err != nil {
 		return err
 	}

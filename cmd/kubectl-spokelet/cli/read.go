@@ -45,15 +45,8 @@ func addOnFacts(ctx context.Context, r *fleet.Reader, namespace, name string) (r
 	if f.Definition, err = fleet.Get[fleet.Definition](ctx, r, "", name); err != nil {
 		return f, err
 	}
-	if f.Definition != nil {
-		for _, ref := range f.Definition.Spec.InstallStrategy.Placements {
-			of := fleet.Query{Namespace: ref.Namespace, Labels: map[string]string{names.LabelPlacement: ref.Name}}
-			decisions, err := fleet.List[fleet.Decision](ctx, r, of)
-			if err != nil {
-				return f, err
-			}
-			f.Decisions = append(f.Decisions, decisions...)
-		}
+	if f.Decisions, err = readDecisions(ctx, r, f.Definition); err != nil {
+		return f, err
 	}
 	of := fleet.Query{Namespace: namespace, Labels: map[string]string{names.LabelAddonName: name}}
 	if f.Works, err = fleet.List[fleet.Work](ctx, r, of); err != nil {
@@ -65,6 +58,23 @@ func addOnFacts(ctx context.Context, r *fleet.Reader, namespace, name string) (r
 		}
 	}
 	return f, nil
+}
+
+// readDecisions reads which clusters the placements of an add-on select; none without a definition.
+func readDecisions(ctx context.Context, r *fleet.Reader, d *fleet.Definition) ([]fleet.Decision, error) {
+	if d == nil {
+		return nil, nil
+	}
+	var all []fleet.Decision
+	for _, ref := range d.Spec.InstallStrategy.Placements {
+		of := fleet.Query{Namespace: ref.Namespace, Labels: map[string]string{names.LabelPlacement: ref.Name}}
+		pages, err := fleet.List[fleet.Decision](ctx, r, of)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, pages...)
+	}
+	return all, nil
 }
 
 // clusterChain reads what a cluster depends on, and follows it.

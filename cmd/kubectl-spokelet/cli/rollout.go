@@ -15,6 +15,7 @@ import (
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/show"
+	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -75,9 +76,9 @@ func (p *Plugin) rolledOut(ctx context.Context, name string, wait time.Duration)
 		if err != nil {
 			return err
 		}
-		if !far.Complete && far.Failed == 0 && p.from == "" && p.Now().Before(deadline) {
-			if err := pause(ctx, min(checkAgain, deadline.Sub(p.Now()))); err != nil {
-				return fmt.Errorf("waiting: %w", err)
+		if !far.Complete && far.Failed == 0 && p.waits(deadline) {
+			if err := p.wait(ctx, deadline); err != nil {
+				return err
 			}
 			continue
 		}
@@ -114,17 +115,9 @@ func readRollout(ctx context.Context, r *fleet.Reader, name string) (report.Roll
 	if err != nil {
 		return report.Rollout{}, err
 	}
-	var decisions []fleet.Decision
-	if definition != nil {
-		for _, ref := range definition.Spec.InstallStrategy.Placements {
-			pages, err := fleet.List[fleet.Decision](ctx, r, fleet.Query{
-				Namespace: ref.Namespace, Labels: map[string]string{names.LabelPlacement: ref.Name},
-			})
-			if err != nil {
-				return report.Rollout{}, err
-			}
-			decisions = append(decisions, pages...)
-		}
+	decisions, err := readDecisions(ctx, r, definition)
+	if err != nil {
+		return report.Rollout{}, err
 	}
 	return report.RolloutOf(name, definition, addOns, decisions), nil
 }
@@ -150,8 +143,8 @@ func (p *Plugin) history(ctx context.Context, name string) error {
 	raw, err := fleet.Raw(ctx, r, fleet.Query{
 		Resource:  fleet.Resource{Group: "apps", Version: "v1", Plural: "controllerrevisions", Namespaced: true},
 		Partial:   true,
-		Namespace: names.NamespaceHub, Labels: map[string]string{names.LabelAddonName: name,
-			names.LabelConfigRevision: "true"},
+		Namespace: names.NamespaceHub,
+		Labels:    map[string]string{names.LabelAddonName: name, names.LabelConfigRevision: "true"},
 	})
 	if err != nil {
 		return err
@@ -167,15 +160,16 @@ func (p *Plugin) history(ctx context.Context, name string) error {
 	if len(all) == 0 && len(r.Gaps) > 0 {
 		return fmt.Errorf("%w: %w", errBlind, gapsOf(r))
 	}
-	if done, err := p.encoded(answer{Kind: "history", Hub: r.Source.Name(), Answer: all, Gaps: r.Gaps}); done ||
-		err != nil {
+	done, err := p.encoded(answer{Kind: "history", Hub: r.Source.Name(), Answer: all, Gaps: r.Gaps})
+	if done || err != nil {
 		return err
 	}
 	t := p.terminal()
 	table := show.Table{Headings: []string{"CONTENT", "HASH", "AGE", "CLUSTERS"}}
 	for _, one := range all {
-		table.Rows = append(table.Rows, []string{one.Config, fmt.Sprintf("%.12s", one.Hash), t.Since(&one.Since.Time),
-			fmt.Sprint(one.Clusters)})
+		table.Rows = append(table.Rows, []string{
+			one.Config, fmt.Sprintf("%.12s", one.Hash), t.Since(&one.Since.Time), fmt.Sprint(one.Clusters),
+		})
 	}
 	return errors.Join(t.Table(table), t.Gaps(r.Gaps))
 }
@@ -192,25 +186,17 @@ func keptOf(raw []json.RawMessage, addOns []fleet.AddOn) ([]kept, error) {
 	}
 	var all []kept
 	for _, one := range raw {
-		var o struct {
-			Metadata fleet.Meta `json:"metadata"`
-		}
-		if err := json.Unmarshal(one, &o); err != nil {
+		var revision metav1.PartialObjectMetadata
+		if err := json.Unmarshal(one, &revision); err != nil {
 			return nil, fmt.Errorf("decoding a content of the hub: %w", err)
 		}
-		var of struct {
-			Resource  string `json:"resource"`
-			Namespace string `json:"namespace"`
-			Name      string `json:"name"`
-			SpecHash  string `json:"specHash"`
-		}
-		if err := json.Unmarshal([]byte(o.Metadata.Annotations[names.AnnotationConfigKey]), &of); err != nil {
+		of, err := addonconfig.KeptBy(&revision)
+		if err != nil {
 			continue // Whoever made it, it is none of the hub manager.
 		}
-		config := of.Resource + " " + strings.TrimPrefix(of.Namespace+"/"+of.Name, "/")
 		all = append(all, kept{
-			Config: config, Hash: of.SpecHash, Since: o.Metadata.CreationTimestamp,
-			Clusters: applied[of.Resource+" "+of.SpecHash],
+			Config: of.Resource + " " + strings.TrimPrefix(of.Namespace+"/"+of.Name, "/"), Hash: of.SpecHash,
+			Since: revision.CreationTimestamp, Clusters: applied[of.Resource+" "+of.SpecHash],
 		})
 	}
 	slices.SortStableFunc(all, func(a, b kept) int { return b.Since.Compare(a.Since.Time) })

@@ -72,7 +72,7 @@ func (p *Plugin) Run(ctx context.Context, args []string) int {
 	p.command.SetArgs(args)
 	err := p.command.ExecuteContext(ctx)
 	status := statusOf(err)
-	if status == statusUse || status == statusBlind || status == statusOutOfTime {
+	if err != nil && err.Error() != errProblem.Error() { // Else the answer says it.
 		fmt.Fprintf(p.Streams.ErrOut, "%s: %s\n", nameOfProgram, show.Safe(err.Error()))
 	}
 	return status
@@ -99,10 +99,9 @@ func (p *Plugin) root() *cobra.Command {
 		Use: "kubectl-spokelet", Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: nameOfProgram},
 		Short: "Says what is wrong with a fleet of clusters and their add-ons, where, and what to do",
 		Long: "kubectl spokelet reads a hub that speaks the APIs of Open Cluster Management and says what is wrong with " +
-			"its clusters and add-ons, where, and what to do. It writes nothing but what approve says.\n\nThe exit " +
-			"status is 0 where " +
-			"all is well, 1 where a problem was found, 2 for a wrong use, 3 where it could not look, and 4 where --wait ran " +
-			"out.",
+			"its clusters and add-ons, where, and what to do. Only approve writes to the hub.\n\nThe exit status is 0 " +
+			"where all is well, 1 where a problem was found, 2 for a wrong use, 3 where it could not look, and 4 where " +
+			"--wait ran out.",
 		SilenceErrors: true, SilenceUsage: true,
 	}
 	root.SetIn(p.Streams.In)
@@ -133,15 +132,20 @@ func (p *Plugin) reader() (*fleet.Reader, error) {
 		p.present, p.Now = p.Now, func() time.Time { return taken }
 		return &fleet.Reader{Source: bundle}, nil
 	}
-	config, err := p.config.ToRESTConfig()
-	if err != nil {
-		return nil, fmt.Errorf("%w: reading the kubeconfig: %w", errUse, err)
-	}
-	hub, err := fleet.NewHub(config)
+	hub, err := p.hub()
 	if err != nil {
 		return nil, err
 	}
 	return &fleet.Reader{Source: hub}, nil
+}
+
+// hub returns the hub of the flags.
+func (p *Plugin) hub() (*fleet.Hub, error) {
+	config, err := p.config.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("%w: reading the kubeconfig: %w", errUse, err)
+	}
+	return fleet.NewHub(config)
 }
 
 // namespace returns the namespace of the flags or of the context of the kubeconfig.

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
@@ -72,7 +71,7 @@ func clusterOf(container corev1.Container) string {
 
 // works are ManifestWorks.
 func works() fleet.Resource {
-	return fleet.Resource{Group: workv1.GroupName, Version: "v1", Plural: "manifestworks", Namespaced: true}
+	return fleet.ResourceOf[fleet.Work]()
 }
 
 // ofAddOns is a resource of the API of add-ons.

@@ -23,11 +23,11 @@ func typed[T any](all []*unstructured.Unstructured, kind string) ([]T, error) {
 		}
 		raw, err := u.MarshalJSON()
 		if err != nil {
-			return nil, fmt.Errorf("encoding %s: %w", identity(u), err)
+			return nil, fmt.Errorf("encoding %s %s: %w", u.GetKind(), u.GetName(), err)
 		}
 		var one T
 		if err := json.Unmarshal(raw, &one); err != nil {
-			return nil, fmt.Errorf("decoding %s: %w", identity(u), err)
+			return nil, fmt.Errorf("decoding %s %s: %w", u.GetKind(), u.GetName(), err)
 		}
 		found = append(found, one)
 	}
@@ -66,7 +66,9 @@ func rolloutsOf(addOn string, all []*unstructured.Unstructured, clusters []strin
 			}
 			size := groupSize(refs[at].PlacementRef, placements)
 			name := refs[at].Namespace + "/" + refs[at].Name
-			rollouts = append(rollouts, change.Waves(name, refs[at].RolloutStrategy, size, selected, moves))
+			rollouts = append(rollouts, change.Waves(change.Moving{
+				Placement: name, Strategy: refs[at].RolloutStrategy, GroupSize: size, Selected: selected, Changed: moves,
+			}))
 			for cluster := range moves {
 				delete(left, cluster)
 			}

@@ -197,9 +197,8 @@ func (o options) krew(sha map[platform]string) map[string]any {
 		"metadata": map[string]any{"name": "spokelet"},
 		"spec": map[string]any{
 			"version": o.version, "shortDescription": "Say why an add-on of a fleet does not work",
-			"description": "Says what is wrong with a fleet of clusters and their add-ons, where, and what to do, on any " +
-				"hub of\n" +
-				"Open Cluster Management. Shows what a change would do to the fleet, and how far it is.\n",
+			"description": "Says what is wrong with a fleet of clusters and their add-ons, where, and what to do, on\n" +
+				"any hub of Open Cluster Management. Shows what a change would do to the fleet, and how far it is.\n",
 			"caveats":   "A hub manager is not needed. ClusterRole spokelet-view has the rights that it needs.\n",
 			"platforms": all,
 		},

@@ -47,8 +47,8 @@ const (
 // resources are those of a bundle. Secrets and ConfigMaps are none of them.
 func resources() []Resource {
 	return []Resource{
-		resource[Cluster](), resource[AddOn](), resource[Definition](), resource[Decision](), resource[Work](),
-		resource[Request](), resource[Lease](), Events(),
+		ResourceOf[Cluster](), ResourceOf[AddOn](), ResourceOf[Definition](), ResourceOf[Decision](), ResourceOf[Work](),
+		ResourceOf[Request](), ResourceOf[Lease](), Events(),
 	}
 }
 

@@ -22,8 +22,8 @@ func wholes() []Resource {
 // Whole reads, as they are, all objects from which an add-on is rendered. What may not be read is a gap.
 func Whole(ctx context.Context, r *Reader, addOn string) ([]json.RawMessage, error) {
 	queries := []Query{
-		{Resource: resource[Cluster]()}, {Resource: resource[AddOn](), Name: addOn},
-		{Resource: resource[Definition](), Name: addOn},
+		{Resource: ResourceOf[Cluster]()}, {Resource: ResourceOf[AddOn](), Name: addOn},
+		{Resource: ResourceOf[Definition](), Name: addOn},
 	}
 	for _, whole := range wholes() {
 		queries = append(queries, Query{Resource: whole})

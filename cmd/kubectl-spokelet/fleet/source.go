@@ -30,9 +30,9 @@ func (r Resource) String() string {
 	return r.Plural + "." + r.Group
 }
 
-// resource returns the resource of a kind of object. The version of the add-on API is chosen by the source, which knows
-// what the hub serves.
-func resource[T object]() Resource {
+// ResourceOf returns the resource of a kind of object. The version of the add-on API is chosen by the source, which
+// knows what the hub serves.
+func ResourceOf[T object]() Resource {
 	var zero T
 	switch any(zero).(type) {
 	case Cluster:
@@ -109,7 +109,7 @@ var (
 // List reads the objects of a query. What may not be read, or is not served, is a gap; the error is that of a source
 // that does not answer.
 func List[T object](ctx context.Context, r *Reader, q Query) ([]T, error) {
-	q.Resource = resource[T]()
+	q.Resource = ResourceOf[T]()
 	return Read[T](ctx, r, q)
 }
 

@@ -122,6 +122,6 @@ func (p *page) rollout(r change.Rollout) string {
 	case len(r.Waves) == 1:
 		return of + count(total, "cluster") + " would move at once" + soonest
 	}
-	return of + fmt.Sprintf("%s would move in %d waves of %d at most%s", count(total, "cluster"), len(r.Waves),
-		largest, soonest)
+	return of + count(total, "cluster") +
+		fmt.Sprintf(" would move in %d waves of %d at most%s", len(r.Waves), largest, soonest)
 }
