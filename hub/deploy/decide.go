@@ -195,30 +195,31 @@ func steadyHealth(f facts) (use, pending addon.HealthProbe) {
 
 // byTemplate reports whether the add-on is made of a template, or was until now.
 func byTemplate(f facts, own []*workv1.ManifestWork) bool {
-	return len(templateHashes(works.ConfigHashes(f.rendering.Configs))) > 0 ||
+	return len(templateEntries(works.ConfigHashes(f.rendering.Configs))) > 0 ||
 		slices.ContainsFunc(own, func(work *workv1.ManifestWork) bool {
-			return len(templateHashes(work.Annotations[names.AnnotationConfigSpecHash])) > 0
+			return len(templateEntries(work.Annotations[names.AnnotationConfigSpecHash])) > 0
 		})
 }
 
 // rollsOut reports whether this pass brings different content of a template to the cluster.
 func rollsOut(f facts, own []*workv1.ManifestWork) bool {
-	want, order := templateHashes(works.ConfigHashes(f.rendering.Configs)), works.ConfigOrder(f.rendering.Configs)
+	want, order := templateEntries(works.ConfigHashes(f.rendering.Configs)), works.ConfigOrder(f.rendering.Configs)
 	return slices.ContainsFunc(own, func(work *workv1.ManifestWork) bool {
 		had, noted := work.Annotations[names.AnnotationConfigOrder]
-		return noted && had != order || !maps.Equal(want, templateHashes(work.Annotations[names.AnnotationConfigSpecHash]))
+		return noted && !maps.Equal(templateEntries(had), templateEntries(order)) ||
+			!maps.Equal(want, templateEntries(work.Annotations[names.AnnotationConfigSpecHash]))
 	})
 }
 
-// templateHashes returns the hashes of templates from the annotation of a work.
-func templateHashes(annotation string) map[string]string {
-	var hashes map[string]string
-	if json.Unmarshal([]byte(annotation), &hashes) != nil {
+// templateEntries returns what the annotation of a work with the hashes or the order of configurations says of templates.
+func templateEntries(annotation string) map[string]string {
+	var all map[string]string
+	if json.Unmarshal([]byte(annotation), &all) != nil {
 		return nil
 	}
-	of := schema.GroupResource(confighash.Template()).String() + "/"
-	maps.DeleteFunc(hashes, func(key, _ string) bool { return !strings.HasPrefix(key, of) })
-	return hashes
+	of := schema.GroupResource(confighash.Template()).String()
+	maps.DeleteFunc(all, func(key, _ string) bool { kind, _, _ := strings.Cut(key, "/"); return kind != of })
+	return all
 }
 
 // unprobed reports whether works were rolled out without feedback rules for their workloads. The mode in the status

@@ -9,6 +9,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -163,6 +164,10 @@ func (r *Reconciler) runEverywhere(ctx context.Context, s bindingStep) error {
 	_, err := writer.Run(ctx, reconcile.Step[*rbacv1.ClusterRoleBinding]{
 		Verb: s.Verb, Before: ofEverywhere(s.Before), After: ofEverywhere(s.After),
 	})
+	if s.Verb == reconcile.Patch && givesNothing(s) && apierrors.IsForbidden(err) {
+		// Kubernetes lets nobody patch a binding who may not bind its role, also to take a subject away. A deletion it allows.
+		return r.runEverywhere(ctx, bindingStep{Verb: reconcile.Delete, Before: s.Before})
+	}
 	return err
 }
 

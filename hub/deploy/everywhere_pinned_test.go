@@ -8,13 +8,15 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/internal/token"
 )
 
-// The agent of a cluster chooses the driver in the status of its add-on, and a role in all namespaces is refused with
-// the driver token. What the template does not ask for any more goes nevertheless: otherwise an agent would keep, by
+// The agent of a cluster chooses the driver in the status of its add-on, and a ServiceAccount gets no role in all
+// namespaces. What the template does not ask for any more goes nevertheless: otherwise an agent would keep, by
 // that choice, every role that it ever had, with a certificate that it has.
 //
 // Shows: hub/all-namespaces
@@ -35,7 +37,7 @@ func TestAnAgentKeepsNoUnaskedRoleByTheDriverThatItChooses(t *testing.T) {
 	}}
 	deleted := func(f facts) (names []string) {
 		r := &Reconciler{AllNamespaces: true}
-		f.refused = r.checkPermissions(t.Context(), nil, f.addOn, f.setup.Permissions)
+		f.refused = r.checkPermissions(t.Context(), nil, client.ObjectKeyFromObject(f.addOn), f.setup.Permissions)
 		for _, s := range decide(f).bindings {
 			if s.Verb == reconcile.Delete || s.Verb == reconcile.Replace {
 				names = append(names, s.Before.RoleRef.Name)

@@ -27,10 +27,24 @@ func ContentsOf(references []addonv1beta1.ConfigReference) Contents {
 		kinds[kind] = append(kinds[kind], key)
 	}
 	contents := make(Contents, len(kinds))
-	for kind, keys := range kinds { // Of several of a kind one counts, by its place.
-		contents[kind] = digest(strings.Join(keys, "\n"), 16)
+	for kind, keys := range kinds {
+		inOrder := digest(strings.Join(keys, "\n"), 16)
+		if contents[kind] = inOrder; len(keys) > 1 { // One of them counts, by its place.
+			slices.Sort(keys)
+			contents[kind] = inOrder + ordered + digest(strings.Join(keys, "\n"), 16)
+		}
 	}
 	return contents
+}
+
+// ordered is between two digests of several configurations of a kind: in their order, and sorted. Earlier versions noted
+// the latter alone.
+const ordered = "~"
+
+// sameContent reports whether what was noted of a kind, by this version or an earlier one, is what it has now.
+func sameContent(noted, now string) bool {
+	_, sorted, several := strings.Cut(now, ordered)
+	return noted == now || several && noted == sorted
 }
 
 func kindOf(resource addonv1beta1.ConfigGroupResource) string {
@@ -114,7 +128,7 @@ func (t Target) Same(contents Contents, references []addonv1beta1.ConfigReferenc
 		then, ownThen := strings.CutSuffix(contents[kind], own)
 		now, ownNow := strings.CutSuffix(content, own)
 		then = strings.TrimSuffix(then, never)
-		if then != now && (!ownThen || !ownNow) {
+		if !sameContent(then, now) && (!ownThen || !ownNow) {
 			return false
 		}
 	}
@@ -132,7 +146,7 @@ func (t Target) GivesAll(contents Contents) bool {
 		gives[kind] += "" // A kind that is there no more is compared, too.
 	}
 	for kind, content := range gives {
-		if strings.TrimSuffix(contents[kind], own) != strings.TrimSuffix(content, own) {
+		if !sameContent(strings.TrimSuffix(contents[kind], own), strings.TrimSuffix(content, own)) {
 			return false
 		}
 	}
@@ -145,7 +159,9 @@ func (t Target) Noted(before Contents, complete bool, had, references []addonv1b
 	contents, has := t.Contents(references), ContentsOf(applied(had))
 	for kind, content := range contents {
 		beneath, isOwn := strings.CutSuffix(content, own)
-		if isOwn && has[kind] != beneath && (before[kind] != beneath || !complete) && before[kind] != content {
+		then, ownThen := strings.CutSuffix(before[kind], own)
+		same := sameContent(then, beneath)
+		if isOwn && has[kind] != beneath && (ownThen || !same || !complete) && (!ownThen || !same) {
 			contents[kind] = beneath + never + own
 		}
 	}

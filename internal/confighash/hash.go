@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -76,24 +75,30 @@ func Map(references []addonv1beta1.ConfigReference) map[string]string {
 	return hashes
 }
 
-// Order returns a hash of the order of configurations, by their keys (Key), as the annotation of an add-on's
-// ManifestWorks has it; empty where no kind has several. Of several of a kind one counts, by its place.
+// Order returns the order of configurations, by their keys (Key), as the annotation of an add-on's ManifestWorks has it:
+// a JSON object with a hash for each kind of which there are several; empty where there is none. Of several of a kind
+// one counts, by its place.
 func Order(keys []string) string {
 	kinds := map[string][]string{}
 	for _, key := range keys {
 		kind, _, _ := strings.Cut(key, "/")
 		kinds[kind] = append(kinds[kind], key)
 	}
-	maps.DeleteFunc(kinds, func(_ string, of []string) bool { return len(of) < 2 })
-	if len(kinds) == 0 {
+	order := map[string]string{}
+	for kind, of := range kinds {
+		if len(of) > 1 {
+			sum := sha256.Sum256([]byte(strings.Join(of, "\n")))
+			order[kind] = hex.EncodeToString(sum[:8])
+		}
+	}
+	if len(order) == 0 {
 		return ""
 	}
-	raw, err := json.Marshal(kinds)
+	raw, err := json.Marshal(order)
 	if err != nil {
 		return "" // A map of strings can always be encoded.
 	}
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:8])
+	return string(raw)
 }
 
 // OrderOf returns the Order of what references desire.

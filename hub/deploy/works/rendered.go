@@ -111,8 +111,11 @@ func recordOf(work *workv1.ManifestWork) (Rendered, error) {
 // executor.
 func intact(set Set, work *workv1.ManifestWork, o Options) bool {
 	if work.DeletionTimestamp != nil || work.Namespace != set.Namespace || work.Spec.Executor != nil ||
-		work.Annotations[names.AnnotationConfigSpecHash] != o.Hashes ||
-		work.Annotations[names.AnnotationConfigOrder] != o.Order {
+		work.Annotations[names.AnnotationConfigSpecHash] != o.Hashes {
+		return false
+	}
+	// An earlier version did not note the order. It is noted with the next content, and not in all works of a fleet at once.
+	if order, noted := work.Annotations[names.AnnotationConfigOrder]; noted && order != o.Order {
 		return false
 	}
 	for key, value := range set.annotations() {

@@ -132,9 +132,6 @@ func changedWork(set Set, o Options, s *slot, rendered string) (*workv1.Manifest
 	if set.AddOn.DeletionTimestamp.IsZero() || !ownedBy(there, set.AddOn) {
 		after.OwnerReferences = reconcile.WithOwners(after.OwnerReferences, want.OwnerReferences)
 	}
-	metaChanged := !maps.Equal(after.Labels, there.Labels) || !maps.Equal(after.Annotations, there.Annotations) ||
-		!equality.Semantic.DeepEqual(after.OwnerReferences, there.OwnerReferences)
-
 	specChanged := there.Spec.Executor != nil
 	after.Spec.Executor = nil
 	if !sameManifests(there.Spec.Workload.Manifests, s.manifests) {
@@ -146,6 +143,11 @@ func changedWork(set Set, o Options, s *slot, rendered string) (*workv1.Manifest
 	if !sameDeletion(there.Spec.DeleteOption, want.Spec.DeleteOption) {
 		after.Spec.DeleteOption, specChanged = want.Spec.DeleteOption, true
 	}
+	if _, noted := there.Annotations[names.AnnotationConfigOrder]; !noted && !specChanged {
+		delete(after.Annotations, names.AnnotationConfigOrder) // See intact.
+	}
+	metaChanged := !maps.Equal(after.Labels, there.Labels) || !maps.Equal(after.Annotations, there.Annotations) ||
+		!equality.Semantic.DeepEqual(after.OwnerReferences, there.OwnerReferences)
 	return after, metaChanged || specChanged
 }
 
