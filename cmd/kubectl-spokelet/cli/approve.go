@@ -51,7 +51,7 @@ func (p *Plugin) approve() *cobra.Command {
 
 // approved reads what waits, and prints and carries out the writes.
 func (p *Plugin) approved(ctx context.Context, kind, name string, dry bool) error {
-	hub, err := p.hub()
+	hub, err := hubOf(p.config)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func (p *Plugin) before(ctx context.Context) error {
 	if err := p.validOutput(); err != nil {
 		return err
 	}
-	hub, err := p.hub()
+	hub, err := hubOf(p.config)
 	if err != nil {
 		return err
 	}

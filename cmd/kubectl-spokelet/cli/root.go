@@ -132,16 +132,12 @@ func (p *Plugin) reader() (*fleet.Reader, error) {
 		p.present, p.Now = p.Now, func() time.Time { return taken }
 		return &fleet.Reader{Source: bundle}, nil
 	}
-	hub, err := p.hub()
-	if err != nil {
-		return nil, err
-	}
-	return &fleet.Reader{Source: hub}, nil
+	return readerOf(p.config, false)
 }
 
-// hub returns the hub of the flags.
-func (p *Plugin) hub() (*fleet.Hub, error) {
-	config, err := p.config.ToRESTConfig()
+// hubOf returns the API server that flags lead to.
+func hubOf(flags *genericclioptions.ConfigFlags) (*fleet.Hub, error) {
+	config, err := flags.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("%w: reading the kubeconfig: %w", errUse, err)
 	}
@@ -150,11 +146,16 @@ func (p *Plugin) hub() (*fleet.Hub, error) {
 
 // namespace returns the namespace of the flags or of the context of the kubeconfig.
 func (p *Plugin) namespace() (string, error) {
-	if p.config.Namespace != nil && *p.config.Namespace != "" {
-		return *p.config.Namespace, nil
-	}
-	if p.from != "" {
+	if p.from != "" && *p.config.Namespace == "" {
 		return defaultNamespace, nil
+	}
+	return p.liveNamespace()
+}
+
+// liveNamespace is namespace for a command that asks an API server also beside a bundle.
+func (p *Plugin) liveNamespace() (string, error) {
+	if *p.config.Namespace != "" {
+		return *p.config.Namespace, nil
 	}
 	namespace, _, err := p.config.ToRawKubeConfigLoader().Namespace()
 	if err != nil {

@@ -67,11 +67,7 @@ func (p *Plugin) streaming(f logFlags) *genericclioptions.ConfigFlags {
 
 // readerOf returns a reader of the API server that flags lead to.
 func readerOf(flags *genericclioptions.ConfigFlags, cluster bool) (*fleet.Reader, error) {
-	config, err := flags.ToRESTConfig()
-	if err != nil {
-		return nil, fmt.Errorf("%w: reading the kubeconfig: %w", errUse, err)
-	}
-	hub, err := fleet.NewHub(config)
+	hub, err := hubOf(flags)
 	if err != nil {
 		return nil, err
 	}

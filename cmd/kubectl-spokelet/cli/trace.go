@@ -158,7 +158,7 @@ func (p *Plugin) start(ctx context.Context, t *tracing, kind, name string) error
 	}
 	namespace := ""
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		if namespace, err = p.clusterNamespace(); err != nil {
+		if namespace, err = p.liveNamespace(); err != nil {
 			return err
 		}
 	}
@@ -166,18 +166,6 @@ func (p *Plugin) start(ctx context.Context, t *tracing, kind, name string) error
 		Kind: mapping.GroupVersionKind.Kind, Namespace: namespace, Name: name, Cluster: t.cluster.Source.Name(),
 	}
 	return t.climb(ctx, mapping, namespace, name)
-}
-
-// clusterNamespace is the namespace of the flags or of the context of the managed cluster.
-func (p *Plugin) clusterNamespace() (string, error) {
-	if *p.config.Namespace != "" {
-		return *p.config.Namespace, nil
-	}
-	namespace, _, err := p.config.ToRawKubeConfigLoader().Namespace()
-	if err != nil {
-		return "", fmt.Errorf("%w: reading the kubeconfig: %w", errUse, err)
-	}
-	return namespace, nil
 }
 
 // mappingOf finds what a person calls a kind, as kubectl does.
