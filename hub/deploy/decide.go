@@ -211,7 +211,8 @@ func rollsOut(f facts, own []*workv1.ManifestWork) bool {
 	})
 }
 
-// templateEntries returns what the annotation of a work with the hashes or the order of configurations says of templates.
+// templateEntries returns what the annotation of a work with the hashes, or the order, of configurations has of
+// templates.
 func templateEntries(annotation string) map[string]string {
 	var all map[string]string
 	if json.Unmarshal([]byte(annotation), &all) != nil {

@@ -165,7 +165,7 @@ func (r *Reconciler) runEverywhere(ctx context.Context, s bindingStep) error {
 		Verb: s.Verb, Before: ofEverywhere(s.Before), After: ofEverywhere(s.After),
 	})
 	if s.Verb == reconcile.Patch && givesNothing(s) && apierrors.IsForbidden(err) {
-		// Kubernetes lets nobody patch a binding who may not bind its role, also to take a subject away. A deletion it allows.
+		// Kubernetes lets nobody patch a binding who may not bind its role, also to take a subject away. It may be deleted.
 		return r.runEverywhere(ctx, bindingStep{Verb: reconcile.Delete, Before: s.Before})
 	}
 	return err

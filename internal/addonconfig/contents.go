@@ -37,8 +37,8 @@ func ContentsOf(references []addonv1beta1.ConfigReference) Contents {
 	return contents
 }
 
-// ordered is between two digests of several configurations of a kind: in their order, and sorted. Earlier versions noted
-// the latter alone.
+// ordered is between two digests of several configurations of a kind: in their order, and sorted. Earlier versions
+// noted the latter alone.
 const ordered = "~"
 
 // sameContent reports whether what was noted of a kind, by this version or an earlier one, is what it has now.

@@ -75,9 +75,9 @@ func Map(references []addonv1beta1.ConfigReference) map[string]string {
 	return hashes
 }
 
-// Order returns the order of configurations, by their keys (Key), as the annotation of an add-on's ManifestWorks has it:
-// a JSON object with a hash for each kind of which there are several; empty where there is none. Of several of a kind
-// one counts, by its place.
+// Order returns the order of configurations, by their keys (Key), as the annotation of an add-on's ManifestWorks has
+// it: a JSON object with a hash for each kind of which there are several; empty where there is none. Of several of a
+// kind one counts, by its place.
 func Order(keys []string) string {
 	kinds := map[string][]string{}
 	for _, key := range keys {
