@@ -114,7 +114,7 @@ func intact(set Set, work *workv1.ManifestWork, o Options) bool {
 		work.Annotations[names.AnnotationConfigSpecHash] != o.Hashes {
 		return false
 	}
-	// An earlier version did not note the order. The next content does, and an upgrade does not write all works of a fleet.
+	// An earlier version did not note the order. The next content does; an upgrade does not write all works of a fleet.
 	if order, noted := work.Annotations[names.AnnotationConfigOrder]; noted && order != o.Order {
 		return false
 	}
