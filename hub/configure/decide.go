@@ -13,6 +13,7 @@ import (
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/causes"
 	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -28,7 +29,7 @@ const (
 // follows.
 const (
 	messageConfigured    = "Configurations configured"
-	messageNotConfigured = "Configurations updated and not configured yet"
+	messageNotConfigured = causes.NotConfigured
 )
 
 // Reasons of the condition addon.spokelet.io/Soaked.

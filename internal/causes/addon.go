@@ -90,7 +90,12 @@ func OfAddOn(a AddOn) *Cause {
 	if a.Deleting {
 		return ofDeletion(a.Conditions)
 	}
-	if c, since := FirstFalse(a.Conditions, BlockingConditions()); c != nil {
+	kinds := BlockingConditions()
+	waits := Waits(a.Conditions)
+	if waits != nil {
+		kinds = kinds[1:] // Configured comes first.
+	}
+	if c, since := FirstFalse(a.Conditions, kinds); c != nil {
 		return &Cause{Code: ofCondition(c), Condition: c, Since: since}
 	}
 	if c := Silent(a.Conditions); c != nil {
@@ -99,7 +104,11 @@ func OfAddOn(a AddOn) *Cause {
 	if failed := caseOf(a.Conditions, names.ConditionRolloutFailed, metav1.ConditionTrue, RolloutFailed); failed != nil {
 		return failed
 	}
-	return ofAvailable(a.Conditions)
+	cause := ofAvailable(a.Conditions)
+	if cause != nil && waits != nil { // It has no configuration yet that it could keep.
+		return &Cause{Code: ConfigurationKept, Condition: waits, Since: waits.LastTransitionTime.Time}
+	}
+	return cause
 }
 
 // ofAvailable returns why an add-on without a condition that is False is not Available; nil when it is.

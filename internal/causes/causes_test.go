@@ -113,6 +113,44 @@ func TestTheFirstCauseOfAnAddOn(t *testing.T) {
 	}
 }
 
+// told is a condition with a message.
+func told(c metav1.Condition, text string) metav1.Condition {
+	c.Message = text
+	return c
+}
+
+func TestAnAddOnThatWaitsForItsTurnIsWellAsLongAsItWorks(t *testing.T) {
+	const ocm = "Configurations updated and not configured yet"
+	available := cond("Available", "True", "ProbeAvailable", 1)
+	kept := cond("Configured", "False", "ConfigurationsNotConfigured", 2)
+	for sentence, tc := range map[string]struct {
+		of   []metav1.Condition
+		code Code
+		said string
+	}{
+		"it works, says OCM's hub": {of: []metav1.Condition{available, told(kept, ocm)}},
+		"it works, says ours":      {of: []metav1.Condition{available, told(kept, ocm+": "+WaitsForTurn+"maxConcurrency is 1")}},
+		"it has none yet":          {of: []metav1.Condition{told(kept, ocm)}, code: ConfigurationKept, said: "Configured"},
+		"it does not work, by itself": {
+			of:   []metav1.Condition{cond("Available", "False", "ManagedClusterAddOnLeaseUpdateStopped", 2), told(kept, ocm)},
+			code: LeaseStopped, said: "Available",
+		},
+		"it keeps its configuration for another reason": {
+			of: []metav1.Condition{available, told(kept, ocm+": AddOnTemplate a does not exist")}, code: ConfigurationKept, said: "Configured",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) { judge(t, OfAddOn(AddOn{Conditions: tc.of}), tc.code, tc.said, 2) })
+	}
+}
+
+func TestARolloutThatStoppedIsToldFromOneThatGoesOn(t *testing.T) {
+	on := cond("Progressing", "True", "Progressing", 1)
+	assert.Nil(t, Stopped(nil))
+	assert.Nil(t, Stopped([]metav1.Condition{told(on, "selected clusters 3. configured addons 1/3 progressing..., 1 failed 0 timeout.")}))
+	assert.NotNil(t, Stopped([]metav1.Condition{told(on, "selected clusters 3. "+HasStopped+"1 of 3 clusters")}))
+	assert.NotNil(t, Stopped([]metav1.Condition{cond("Progressing", "False", "Failed", 1)}))
+}
+
 // judge compares a cause with its code, the type of its condition and the minute in which it began.
 func judge(t *testing.T, got *Cause, code Code, said string, since int) {
 	t.Helper()
@@ -180,6 +218,17 @@ func TestTheFirstCauseOfACluster(t *testing.T) {
 		"a deletion that waits": {
 			of: []metav1.Condition{joined, cond("Deleting", "False", "ResourceRemaining", 9)}, isDeleting: true,
 			code: ClusterDeletion, said: "Deleting", since: 9,
+		},
+		"a deletion of which nothing is left waits for finalizers of others": {
+			of: []metav1.Condition{joined, cond("Deleting", "True", "NoResource", 9)}, isDeleting: true, code: ClusterDeletion,
+		},
+		"one that was accepted and is not any more, before the condition says so": {
+			of:     []metav1.Condition{joined, available, cond("HubAcceptedManagedCluster", "True", "HubClusterAdminAccepted", 4)},
+			denied: true, code: ClusterDenied,
+		},
+		"one whose access cannot be set up": {
+			of:   []metav1.Condition{cond("HubAcceptedManagedCluster", "False", "Error", 4)},
+			code: AccessFailed, said: "HubAcceptedManagedCluster", since: 4,
 		},
 		"a deletion that has just begun": {of: []metav1.Condition{joined}, isDeleting: true},
 	} {

@@ -29,6 +29,9 @@ const (
 	ClusterDenied      Code = "SPK022"
 	NamespaceOfOthers  Code = "SPK023"
 	ClusterMissing     Code = "SPK024"
+	AccessFailed       Code = "SPK025"
+	RequestDenied      Code = "SPK026"
+	RequestUnsigned    Code = "SPK027"
 	ClusterNotJoined   Code = "SPK030"
 	ClusterSilent      Code = "SPK031"
 	ClusterUnavailable Code = "SPK032"
@@ -95,6 +98,9 @@ func Titles() map[Code]string {
 		ClusterDenied:      "the hub denied a cluster",
 		NamespaceOfOthers:  "the namespace of a cluster belongs to others",
 		ClusterMissing:     "a cluster does not exist",
+		AccessFailed:       "the access of a cluster cannot be set up",
+		RequestDenied:      "a certificate request of a cluster was denied",
+		RequestUnsigned:    "a certificate request of a cluster is not signed",
 		ClusterNotJoined:   "the agent of a cluster never joined",
 		ClusterSilent:      "the heartbeat of a cluster stopped",
 		ClusterUnavailable: "the API server of a cluster does not answer its agent",

@@ -296,6 +296,8 @@ func shop() *hub {
 	}
 	page["status"] = map[string]any{"decisions": decisions}
 	h.lists[pathDecisions] = append(h.lists[pathDecisions], page)
+	h.lists[pathPlacements] = append(h.lists[pathPlacements], of("add-ons", "stores",
+		condition("PlacementSatisfied", "True", "AllDecisionsScheduled", "", 2000)))
 	for _, name := range []string{"logs", "metrics"} {
 		d := of("", name)
 		d["spec"] = map[string]any{"installStrategy": map[string]any{

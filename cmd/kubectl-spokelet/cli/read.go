@@ -48,6 +48,11 @@ func addOnFacts(ctx context.Context, r *fleet.Reader, namespace, name string) (r
 	if f.Decisions, err = readDecisions(ctx, r, f.Definition); err != nil {
 		return f, err
 	}
+	if f.AddOn == nil && f.Cluster != nil {
+		if f.Placements, err = readPlacements(ctx, r, f.Definition); err != nil {
+			return f, err
+		}
+	}
 	of := fleet.Query{Namespace: namespace, Labels: map[string]string{names.LabelAddonName: name}}
 	if f.Works, err = fleet.List[fleet.Work](ctx, r, of); err != nil {
 		return f, err
@@ -73,6 +78,24 @@ func readDecisions(ctx context.Context, r *fleet.Reader, d *fleet.Definition) ([
 			return nil, err
 		}
 		all = append(all, pages...)
+	}
+	return all, nil
+}
+
+// readPlacements reads the placements of an add-on themselves; those that are gone are left out.
+func readPlacements(ctx context.Context, r *fleet.Reader, d *fleet.Definition) ([]fleet.Placement, error) {
+	if d == nil {
+		return nil, nil
+	}
+	var all []fleet.Placement
+	for _, ref := range d.Spec.InstallStrategy.Placements {
+		placement, err := fleet.Get[fleet.Placement](ctx, r, ref.Namespace, ref.Name)
+		if err != nil {
+			return nil, err
+		}
+		if placement != nil {
+			all = append(all, *placement)
+		}
 	}
 	return all, nil
 }

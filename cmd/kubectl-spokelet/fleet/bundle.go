@@ -47,8 +47,8 @@ const (
 // resources are those of a bundle. Secrets and ConfigMaps are none of them.
 func resources() []Resource {
 	return []Resource{
-		ResourceOf[Cluster](), ResourceOf[AddOn](), ResourceOf[Definition](), ResourceOf[Decision](), ResourceOf[Work](),
-		ResourceOf[Request](), ResourceOf[Lease](), Events(),
+		ResourceOf[Cluster](), ResourceOf[AddOn](), ResourceOf[Definition](), ResourceOf[Placement](),
+		ResourceOf[Decision](), ResourceOf[Work](), ResourceOf[Request](), ResourceOf[Lease](), Events(),
 	}
 }
 

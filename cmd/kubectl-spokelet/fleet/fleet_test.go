@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 )
 
 // noon is the time of the tests.
@@ -200,4 +203,31 @@ func TestABundleSaysWhatItLacks(t *testing.T) {
 	for _, err := range Changes[Event](t.Context(), r, Query{Resource: Events()}) {
 		require.ErrorContains(t, err, "does not change")
 	}
+}
+
+// The hub manager converts between the versions of the add-on API. While it does not run, the stored one can be read.
+func TestAddOnsAreReadWithoutTheHubManager(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/apis/addon.open-cluster-management.io":
+			_, _ = w.Write([]byte(`{"versions": [{"version": "v1beta1"}, {"version": "v1alpha1"}]}`))
+		case "/apis/addon.open-cluster-management.io/v1alpha1/managedclusteraddons":
+			_, _ = w.Write([]byte(`{"metadata": {}, "items": [{"metadata": {"name": "a"}}]}`))
+		default:
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = w.Write([]byte(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "InternalError",
+				"code": 500, "message": "conversion webhook for ManagedClusterAddOn failed: connection refused"}`))
+		}
+	}))
+	defer server.Close()
+	hub, err := NewHub(&rest.Config{Host: server.URL})
+	require.NoError(t, err)
+	r := &Reader{Source: hub}
+	found, err := List[AddOn](t.Context(), r, Query{})
+	require.NoError(t, err)
+	assert.Len(t, found, 1)
+	assert.Empty(t, r.Gaps)
+	_, err = List[Cluster](t.Context(), r, Query{})
+	require.ErrorIs(t, err, ErrUnreachable, "of others, that is an error as before")
 }

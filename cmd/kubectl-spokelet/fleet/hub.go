@@ -10,8 +10,10 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -76,6 +78,10 @@ func (h *Hub) Pages(ctx context.Context, q Query) iter.Seq2[[]byte, error] {
 		}
 		for more := ""; ; {
 			page, err := answer(ctx, parameters(h.client.Get().AbsPath(path), q, more))
+			if unconverted(err) && strings.Contains(path, beta) {
+				path = strings.Replace(path, beta, alpha, 1)
+				continue
+			}
 			if err != nil {
 				yield(nil, err)
 				return
@@ -92,6 +98,18 @@ func (h *Hub) Pages(ctx context.Context, q Query) iter.Seq2[[]byte, error] {
 			}
 		}
 	}
+}
+
+// beta and alpha are parts of paths of the two versions of the add-on API.
+const (
+	beta  = "/apis/" + addonv1beta1.GroupName + "/v1beta1/"
+	alpha = "/apis/" + addonv1beta1.GroupName + "/v1alpha1/"
+)
+
+// unconverted reports whether the API server cannot convert objects between versions. The hub manager does that, and
+// the version that is stored can be read while it does not run.
+func unconverted(err error) bool {
+	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "conversion webhook")
 }
 
 // answer sends a request. Its error has what the API server says, which that of DoRaw has not.

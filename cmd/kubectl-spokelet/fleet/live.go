@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 )
 
 // wholes are resources of which a rendering needs whole objects, besides the clusters, the add-on and its definition.
@@ -14,8 +13,7 @@ func wholes() []Resource {
 	return []Resource{
 		{Group: addonv1beta1.GroupName, Version: "v1alpha1", Plural: "addontemplates"},
 		{Group: addonv1beta1.GroupName, Version: "v1alpha1", Plural: "addondeploymentconfigs", Namespaced: true},
-		{Group: clusterv1.GroupName, Version: "v1beta1", Plural: "placements", Namespaced: true},
-		{Group: clusterv1.GroupName, Version: "v1beta1", Plural: "placementdecisions", Namespaced: true},
+		ResourceOf[Placement](), ResourceOf[Decision](),
 	}
 }
 

@@ -109,6 +109,14 @@ type Progression struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
+// Placement is a Placement.
+type Placement struct {
+	Metadata Meta `json:"metadata"`
+	Status   struct {
+		Conditions []metav1.Condition `json:"conditions,omitempty"`
+	} `json:"status,omitzero"`
+}
+
 // Decision is a PlacementDecision.
 type Decision struct {
 	Metadata Meta `json:"metadata"`
@@ -186,7 +194,7 @@ type Lease struct {
 
 // object is any of these kinds.
 type object interface {
-	Cluster | AddOn | Definition | Decision | Work | Request | Lease
+	Cluster | AddOn | Definition | Placement | Decision | Work | Request | Lease
 }
 
 // metaOf reads the metadata of an object without its type.

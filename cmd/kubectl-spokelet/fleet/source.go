@@ -41,6 +41,8 @@ func ResourceOf[T object]() Resource {
 		return Resource{Group: addonv1beta1.GroupName, Plural: "managedclusteraddons", Namespaced: true}
 	case Definition:
 		return Resource{Group: addonv1beta1.GroupName, Plural: "clustermanagementaddons"}
+	case Placement:
+		return Resource{Group: clusterv1.GroupName, Version: "v1beta1", Plural: "placements", Namespaced: true}
 	case Decision:
 		return Resource{Group: clusterv1.GroupName, Version: "v1beta1", Plural: "placementdecisions", Namespaced: true}
 	case Work:

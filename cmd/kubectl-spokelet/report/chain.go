@@ -66,7 +66,9 @@ type AddOnFacts struct {
 	Cluster    *fleet.Cluster
 	// Decisions are the PlacementDecisions of the Placements of the definition.
 	Decisions []fleet.Decision
-	Works     []fleet.Work
+	// Placements are these Placements, which tell why an add-on is not installed; nil where it is.
+	Placements []fleet.Placement
+	Works      []fleet.Work
 	// Others are the add-ons of the name on all clusters.
 	Others []fleet.AddOn
 	// Lacks reports that a resource, by its plural, could not be read.
@@ -89,15 +91,12 @@ func AddOnChain(namespace, name string, f AddOnFacts) Chain {
 		chain.Steps = []Step{f.cluster(), f.wanted(namespace)}
 		return chain.mend()
 	}
-	chain.Problem = OfAddOn(f.AddOn)
-	if own := f.ofCluster(); own != nil && chain.Problem != nil && chain.Problem.Code == causes.ClusterSilent {
-		chain.Problem = own
-	}
+	chain.Problem = f.first()
 	if f.AddOn.Metadata.Deleting() {
 		chain.Steps = []Step{f.cluster(), f.deletion()}
 	} else {
 		chain.Steps = []Step{
-			f.cluster(), f.wanted(namespace), f.condition("configured", "Configured", configs(f.AddOn)),
+			f.cluster(), f.wanted(namespace), f.configured(),
 			f.condition("registered", "RegistrationApplied", ""), f.credential(),
 			f.condition("rendered", "ManifestApplied", f.rendered()), f.applied(), f.healthy(),
 		}
@@ -112,22 +111,6 @@ func AddOnChain(namespace, name string, f AddOnFacts) Chain {
 		}
 	}
 	return chain.mend()
-}
-
-// missing is the problem of an add-on that does not exist.
-func (f AddOnFacts) missing(namespace, name string) *Problem {
-	p := &Problem{Code: causes.AddOnMissing, Kind: KindAddOn, Namespace: namespace, Name: name}
-	p.Message = "there is no ManagedClusterAddOn of this name for the cluster"
-	p.Next = "kubectl spokelet get addons -A"
-	switch {
-	case f.Cluster == nil && !f.lacks("managedclusters"):
-		p.Code, p.Message = causes.ClusterMissing, "there is no ManagedCluster "+message.Quote(namespace)
-		p.Next = "kubectl spokelet get clusters"
-	case f.Definition == nil:
-		p.Message += ", and no ClusterManagementAddOn " + message.Quote(name)
-	}
-	p.Title = causes.Titles()[p.Code]
-	return p
 }
 
 func (f AddOnFacts) lacks(plural string) bool { return f.Lacks != nil && f.Lacks(plural) }
@@ -171,15 +154,10 @@ func (f AddOnFacts) wanted(cluster string) Step {
 		s.Evidence = "installed by hand, the install strategy is Manual"
 		return s
 	}
-	for i := range f.Decisions {
-		d := &f.Decisions[i]
-		for _, one := range d.Status.Decisions {
-			if one.ClusterName == cluster {
-				placement := d.Metadata.Labels[names.LabelPlacement]
-				s.Evidence = fmt.Sprintf("placement %s selected the cluster (%s)", placement, d.Metadata.Name)
-				return s
-			}
-		}
+	if d := f.selecting(cluster); d != nil {
+		placement := d.Metadata.Labels[names.LabelPlacement]
+		s.Evidence = fmt.Sprintf("placement %s selected the cluster (%s)", placement, d.Metadata.Name)
+		return s
 	}
 	s.State, s.Evidence = Warning, "no placement of the install strategy selects the cluster"
 	if f.lacks("placementdecisions") {
@@ -202,6 +180,15 @@ func (f AddOnFacts) condition(name, kind, evidence string) Step {
 		}
 	default:
 		s.State, s.Evidence, s.Detail = Failed, fmt.Sprintf("%s is %s (%s)", c.Type, c.Status, c.Reason), c.Message
+	}
+	return s
+}
+
+// configured is the step of the configurations. An add-on that works and waits for its turn in a rollout is well.
+func (f AddOnFacts) configured() Step {
+	s := f.condition("configured", "Configured", configs(f.AddOn))
+	if waits := causes.Waits(f.AddOn.Status.Conditions); waits != nil && f.first() == nil {
+		s.State, s.Evidence = Waiting, "it keeps its configuration until its turn in the rollout"
 	}
 	return s
 }
@@ -295,6 +282,8 @@ func OfWork(w *fleet.Work) *Problem {
 	available := meta.FindStatusCondition(w.Status.Conditions, "Available")
 	cause := &causes.Cause{}
 	switch {
+	case len(w.Spec.Workload.Manifests) == 0 && !w.Metadata.Deleting():
+		return nil // An agent has nothing to say of a work without manifests.
 	case w.Metadata.Deleting():
 		cause.Code, cause.Condition = causes.WorkDeletion, meta.FindStatusCondition(w.Status.Conditions, "Deleting")
 	case applied == nil || applied.ObservedGeneration != 0 && applied.ObservedGeneration != w.Metadata.Generation:
@@ -344,7 +333,7 @@ func ClusterChain(name string, c *fleet.Cluster, requests []fleet.Request, heart
 		chain.Problem.Kind, chain.Problem.Namespace, chain.Problem.Name = KindCluster, "", name
 		return chain
 	}
-	chain.Problem = ofCluster(c, pending(requests))
+	chain.Problem = ofCluster(c, latest(requests))
 	chain.Healthy = chain.Problem == nil
 	beat := ""
 	if !heartbeat.IsZero() {
@@ -352,8 +341,12 @@ func ClusterChain(name string, c *fleet.Cluster, requests []fleet.Request, heart
 	}
 	of := AddOnFacts{AddOn: &fleet.AddOn{}}
 	of.AddOn.Status.Conditions = c.Status.Conditions
+	asked := requested(requests)
+	if chain.Healthy && asked.State == Failed { // The certificate in use is valid.
+		asked.State = Warning
+	}
 	chain.Steps = []Step{
-		of.condition("accepted", "HubAcceptedManagedCluster", ""), requested(requests),
+		of.condition("accepted", "HubAcceptedManagedCluster", ""), asked,
 		of.condition("joined", "ManagedClusterJoined", ""),
 		of.condition("alive", "ManagedClusterConditionAvailable", beat),
 		of.optional("certificate", names.ConditionCertificateRotated),
@@ -424,7 +417,7 @@ func RequestChain(name string, r *fleet.Request) Chain {
 	chain := Chain{Kind: KindRequest, Name: name}
 	if r == nil {
 		chain.Problem = &Problem{
-			Code: causes.AddOnMissing, Title: "a certificate request does not exist", Kind: KindRequest, Name: name,
+			Code: causes.ObjectMissing, Title: "a certificate request does not exist", Kind: KindRequest, Name: name,
 			Message: "there is no CertificateSigningRequest of this name; the API server deletes those that are an hour old",
 			Next:    "kubectl get csr",
 		}
@@ -434,16 +427,13 @@ func RequestChain(name string, r *fleet.Request) Chain {
 	chain.Steps = []Step{step}
 	chain.Healthy = step.State == OK
 	if !chain.Healthy {
-		code := causes.RequestPending
-		switch {
-		case step.State == Warning:
-			code = causes.RequestNotSigned
-		case Decided(r):
-			code = causes.RequestRefused
-		}
-		chain.Problem = problem(&causes.Cause{Code: code, Since: r.Metadata.CreationTimestamp.Time}, KindRequest, r.Metadata)
-		chain.Problem.Message = step.Evidence
+		cause := &causes.Cause{Code: ofRequest(r), Since: r.Metadata.CreationTimestamp.Time}
+		chain.Problem = problem(cause, KindRequest, r.Metadata)
+		chain.Problem.Message = strings.TrimSuffix(step.Evidence+": "+step.Detail, ": ")
 		chain.Problem.Next = "kubectl certificate approve " + name
+		if Decided(r) {
+			chain.Problem.Next = "kubectl get csr " + name + " -o yaml"
+		}
 	}
 	return chain
 }
@@ -453,13 +443,17 @@ func WorkChain(namespace, name string, w *fleet.Work) Chain {
 	chain := Chain{Kind: KindWork, Namespace: namespace, Name: name}
 	if w == nil {
 		chain.Problem = &Problem{
-			Code: causes.AddOnMissing, Title: "a work does not exist", Kind: KindWork, Namespace: namespace, Name: name,
+			Code: causes.ObjectMissing, Title: "a work does not exist", Kind: KindWork, Namespace: namespace, Name: name,
 			Message: "there is no ManifestWork of this name for the cluster", Next: "kubectl spokelet get works -n " + namespace,
 		}
 		return chain
 	}
 	chain.Problem = OfWork(w)
 	chain.Healthy = chain.Problem == nil
+	if chain.Healthy && len(w.Spec.Workload.Manifests) == 0 {
+		chain.Steps = []Step{{Name: "applied", Evidence: "0 manifests", State: OK}}
+		return chain
+	}
 	of := AddOnFacts{AddOn: &fleet.AddOn{}}
 	of.AddOn.Status.Conditions = w.Status.Conditions
 	chain.Steps = []Step{

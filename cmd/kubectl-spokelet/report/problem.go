@@ -3,14 +3,14 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/internal/causes"
+	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -52,7 +52,7 @@ const (
 func Problems(f Fleet) []Problem {
 	var all []Problem
 	silent := map[string]bool{}
-	requests := pending(f.Requests)
+	requests := latest(f.Requests)
 	for i := range f.Clusters {
 		p := ofCluster(&f.Clusters[i], requests)
 		if p == nil {
@@ -86,13 +86,13 @@ func order(kind string) int {
 	return slices.Index([]string{KindCluster, KindDefinition, KindAddOn, KindWork, KindRequest}, kind)
 }
 
-// pending returns the request of the agent of each cluster that nobody has decided, the latest one.
-func pending(requests []fleet.Request) map[string]*fleet.Request {
+// latest returns the latest request of the agent of each cluster that has led to no certificate.
+func latest(requests []fleet.Request) map[string]*fleet.Request {
 	found := map[string]*fleet.Request{}
 	for i := range requests {
 		r := &requests[i]
 		cluster := r.Metadata.Labels[names.LabelClusterName]
-		if cluster == "" || r.Metadata.Labels[names.LabelAddonName] != "" || Decided(r) {
+		if cluster == "" || r.Metadata.Labels[names.LabelAddonName] != "" {
 			continue
 		}
 		before := found[cluster]
@@ -100,6 +100,7 @@ func pending(requests []fleet.Request) map[string]*fleet.Request {
 			found[cluster] = r
 		}
 	}
+	maps.DeleteFunc(found, func(_ string, r *fleet.Request) bool { return RequestStep(r).State == OK })
 	return found
 }
 
@@ -110,31 +111,62 @@ func Decided(r *fleet.Request) bool {
 	})
 }
 
-// ofCluster returns what is wrong with a cluster; nil for nothing.
-func ofCluster(c *fleet.Cluster, pending map[string]*fleet.Request) *Problem {
+// ofRequest returns the code of a certificate request that leads to no certificate.
+func ofRequest(r *fleet.Request) causes.Code {
+	codes := [3]causes.Code{causes.RequestPending, causes.RequestDenied, causes.RequestUnsigned}
+	if r.Metadata.Labels[names.LabelAddonName] != "" {
+		codes = [3]causes.Code{causes.RequestWaits, causes.RequestRefused, causes.RequestNotSigned}
+	}
+	switch {
+	case !Decided(r):
+		return codes[0]
+	case RequestStep(r).State == Failed:
+		return codes[1]
+	}
+	return codes[2]
+}
+
+// ofCluster returns what is wrong with a cluster; nil for nothing. requests are the latest ones of agents that have no
+// certificate.
+func ofCluster(c *fleet.Cluster, requests map[string]*fleet.Request) *Problem {
 	cause := causes.OfCluster(c.Status.Conditions, c.Spec.HubAcceptsClient, c.Metadata.Deleting())
 	if cause == nil {
 		return nil
 	}
 	p := problem(cause, KindCluster, c.Metadata)
 	p.Next = "kubectl spokelet why cluster " + c.Metadata.Name
-	request := pending[c.Metadata.Name]
-	if cause.Code == causes.ClusterNotAccepted {
+	switch {
+	case cause.Code == causes.ClusterNotAccepted:
 		p.Since = &c.Metadata.CreationTimestamp.Time
 		p.Message = "spec.hubAcceptsClient is false"
 		p.Next = remedy(p)
-	}
-	if cause.Code == causes.ClusterNotJoined {
+	case cause.Code == causes.ClusterDenied && p.Message == "":
+		p.Message = "spec.hubAcceptsClient is false, and was true"
+	case cause.Code == causes.ClusterDeletion && p.Message == "":
+		p.Since = &c.Metadata.DeletionTimestamp.Time
+		p.Message = "finalizers are left: " + message.List(c.Metadata.Finalizers, 3, ", ")
+	case cause.Code == causes.ClusterNotJoined:
 		p.Since = &c.Metadata.CreationTimestamp.Time
 		p.Message = "the cluster is accepted, and its agent has not worked with a credential of its own"
-		if request != nil {
-			p.Code, p.Title = causes.RequestPending, causes.Titles()[causes.RequestPending]
-			p.Since = &request.Metadata.CreationTimestamp.Time
-			p.Message = fmt.Sprintf("certificate request %s is neither approved nor denied", request.Metadata.Name)
-			p.Next = "kubectl spokelet approve cluster " + p.Name
-		}
+		p.ofRequest(requests[c.Metadata.Name])
 	}
 	return p
+}
+
+// ofRequest makes a request of the agent the cause why a cluster has not joined; nil for none.
+func (p *Problem) ofRequest(r *fleet.Request) {
+	if r == nil {
+		return
+	}
+	p.Code = ofRequest(r)
+	p.Title, p.Since = causes.Titles()[p.Code], &r.Metadata.CreationTimestamp.Time
+	step := RequestStep(r)
+	p.Message = strings.TrimSuffix("certificate request "+step.Evidence+": "+step.Detail, ": ")
+	p.Next = "kubectl spokelet why csr " + r.Metadata.Name
+	if p.Code == causes.RequestPending {
+		p.Message = fmt.Sprintf("certificate request %s is neither approved nor denied", r.Metadata.Name)
+		p.Next = "kubectl spokelet approve cluster " + p.Name
+	}
 }
 
 // OfAddOn returns what is wrong with an add-on on a cluster; nil for nothing.
@@ -149,16 +181,19 @@ func OfAddOn(a *fleet.AddOn) *Problem {
 		return p
 	}
 	p.Next = fmt.Sprintf("kubectl spokelet why addon %s -n %s", a.Metadata.Name, a.Metadata.Namespace)
+	if cause.Code == causes.DeletionWaits && cause.Condition == nil {
+		p.Since = &a.Metadata.DeletionTimestamp.Time
+		p.Message = "finalizers are left: " + message.List(a.Metadata.Finalizers, 3, ", ")
+	}
 	return p
 }
 
-// ofDefinition returns what is wrong with the rollouts of an add-on. Its conditions say in words what stopped one; that
-// is not guessed from them: a rollout that has clusters which failed, and does not go on, has a condition that says so.
+// ofDefinition returns what is wrong with the rollouts of an add-on.
 func ofDefinition(d *fleet.Definition) []Problem {
 	var all []Problem
 	for _, progress := range d.Status.InstallProgressions {
-		c := meta.FindStatusCondition(progress.Conditions, "Progressing")
-		if c == nil || c.Reason != "Failed" && c.Status != metav1.ConditionUnknown {
+		c := causes.Stopped(progress.Conditions)
+		if c == nil {
 			continue
 		}
 		cause := &causes.Cause{Code: causes.RolloutStopped, Condition: c, Since: c.LastTransitionTime.Time}

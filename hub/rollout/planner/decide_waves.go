@@ -9,6 +9,7 @@ import (
 
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 
+	"github.com/spokelet/spokelet/internal/causes"
 	"github.com/spokelet/spokelet/internal/message"
 )
 
@@ -213,7 +214,7 @@ func stopped(r rules, waves []wave, members []member) string {
 	if w.key.kind == mandatoryGroup {
 		tolerance = "a mandatory group tolerates none"
 	}
-	return fmt.Sprintf("the rollout stopped: %d of %d clusters of %s failed or timed out (%s), and %s; "+
+	return fmt.Sprintf(causes.HasStopped+"%d of %d clusters of %s failed or timed out (%s), and %s; "+
 		"it goes on when they are well, or with another configuration",
 		w.failures, w.size, w.key, message.List(names, maxNames, ", "), tolerance)
 }
@@ -221,7 +222,7 @@ func stopped(r rules, waves []wave, members []member) string {
 // reason explains why clusters in a wave of the kind wait. It follows from the strategy alone, so that the progress of
 // others causes no write.
 func reason(r rules, kind waveKind) string {
-	why := "waits for its turn in the rollout: "
+	why := causes.WaitsForTurn
 	switch kind {
 	case mandatoryGroup:
 		why += fmt.Sprintf("mandatory decision groups (%s) follow one another and tolerate no failure", mandatoryNames(r))
