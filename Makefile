@@ -224,7 +224,7 @@ vuln: ## Check what the images contain for known vulnerabilities (GOVULNDB=file:
 	@$(BIN)/vuln ./cmd/... ./test/hello
 
 .PHONY: demo
-demo: kube build ## Show a hub, three clusters and their add-ons on this machine
+demo: kube build plugin ## Show a hub, three clusters and their add-ons on this machine
 	@$(GOBUILD) -o $(BIN)/hello-agent ./test/hello
 	@$(GOBUILD) -o $(BIN)/demo ./test/demo
 	@$(BIN)/demo

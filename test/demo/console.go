@@ -17,6 +17,8 @@ import (
 const (
 	// plainWidth is the width of lines that do not go to a terminal, and the most that running text takes of a wide one.
 	plainWidth = 100
+	// widest is the most that what a command says takes of a wide terminal.
+	widest = 120
 	// minWidth is the narrowest terminal that lines are fitted to; in a narrower one they are cut.
 	minWidth = 20
 	// margin stands before every line that is not a step.
@@ -135,6 +137,13 @@ func (c *console) command(format string, args ...any) {
 		line += word
 	}
 	fmt.Fprintln(c.out, line)
+}
+
+// quote prints what a command said, line by line, as it came.
+func (c *console) quote(text string) {
+	for line := range strings.Lines(text) {
+		fmt.Fprintln(c.out, strings.TrimRight(margin+line, " \n"))
+	}
 }
 
 // seconds prints a duration the way people read it: 0.42s, 12.3s.

@@ -136,46 +136,11 @@ func TestAStepThatFailsSaysSoInItsLine(t *testing.T) {
 	assert.Regexp(t, `^ 1\. Failing +✗ +0\.\d\ds$`, s.lines()[0])
 }
 
-func TestEachLineOfATreeFitsAndKeepsItsBranches(t *testing.T) {
-	tree := node{children: []node{
-		{text: "cluster cluster1", children: []node{
-			{text: "Available=False  " + sentence},
-			{text: "add-on hello  " + sentence, children: []node{{text: "Progressing=True  " + sentence}}},
-		}},
-		{text: "a name of one word " + strings.Repeat("x", 150)},
-	}}
-	for _, columns := range []int{80, 120, 200} {
-		var out strings.Builder
-		tree.print(&out, margin, columns)
-		lines := strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
-		for _, line := range lines {
-			assert.LessOrEqual(t, ansi.StringWidth(line), columns, line)
-			assert.True(t, strings.HasPrefix(line, margin), line)
-		}
-		assert.Equal(t, strings.Join(strings.Fields(sentence), ""), wordsBelow(lines, "Available=False"), columns)
-	}
+func TestWhatACommandSaysIsShownAsItCame(t *testing.T) {
 	var out strings.Builder
-	tree.print(&out, margin, 60)
-	assert.Contains(t, out.String(), "    │  ├─ Available=False  cluster1: NamespaceNotFound:\n"+
-		"    │  │    The namespace", "text that goes on keeps the branches")
-	assert.Contains(t, out.String(), "    │  └─ add-on hello  cluster1:", "the last child ends its branch")
-	assert.Contains(t, out.String(), "    │     │ ", "text above a child keeps the branch to the child")
-}
-
-// wordsBelow returns the text of a leaf behind its first word, over all its lines and without blanks.
-func wordsBelow(lines []string, first string) string {
-	text, found := "", false
-	for _, line := range lines {
-		switch {
-		case strings.Contains(line, first):
-			_, text, found = strings.Cut(line, first)
-		case found && !strings.ContainsAny(line, "├└"):
-			text += strings.Trim(line, "│ ")
-		case found:
-			return strings.Join(strings.Fields(text), "")
-		}
-	}
-	return strings.Join(strings.Fields(text), "")
+	c := consoleOn(&out, nil, lipgloss.NewRenderer(&out))
+	c.quote("web\n  ✗ cluster2\n\n  " + sentence + "\n")
+	assert.Equal(t, "    web\n      ✗ cluster2\n\n      "+sentence+"\n", out.String())
 }
 
 func TestTextAndCommandsFitTheWidth(t *testing.T) {

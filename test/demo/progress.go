@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/charmbracelet/bubbles/spinner"
 	tea "github.com/charmbracelet/bubbletea"
@@ -104,4 +106,14 @@ func (r running) View() string {
 		line += "  " + r.dim.Render(oneLine(r.text))
 	}
 	return ansi.Truncate(line, r.width()-1, "…")
+}
+
+// oneLine returns text without line breaks and other characters that move the cursor.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, ansi.Strip(strings.TrimSpace(text)))
 }

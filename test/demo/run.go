@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -89,26 +90,17 @@ func (d *demo) explain(err error) error {
 	return errors.Join(parts...)
 }
 
-// stay installs the add-ons again, so that there is something to see, keeps the fleet up until Ctrl-C and says how to
-// look around.
+// stay keeps the fleet up until Ctrl-C and says how to look around.
 func (d *demo) stay(ctx context.Context) error {
-	again := []step{
-		{title: "Enabling the add-on again, to look at", do: d.enableAddon},
-		{title: "Starting its agent again", do: d.startAddonAgents},
-		{title: "Waiting until it is available", do: d.waitHealthy},
-		{title: "Enabling web and gateway again", do: d.enableOthers, after: d.showStates(addonName, webName, gatewayName)},
-	}
-	if err := d.show(ctx, again); err != nil {
-		return err
-	}
-	hub, err := d.fleet.Kubeconfig(d.fleet.Hub, d.fleet.Hub.Admin(), "admin-hub")
+	hub, err := d.hubKubeconfig()
 	if err != nil {
 		return err
 	}
 	d.console.line("")
 	d.console.line("The fleet stays up until Ctrl-C. Look around from another terminal:")
 	d.console.command("export KUBECONFIG=%s", hub)
-	d.console.command("kubectl get managedclusters")
+	d.console.command("export PATH=$PATH:%s", filepath.Dir(d.fleet.Program("kubectl-spokelet")))
+	d.console.command("kubectl spokelet check")
 	d.console.command("kubectl get managedclusteraddons -A")
 	d.console.command("kubectl get manifestworks -A")
 	for _, cluster := range d.fleet.Clusters() {

@@ -54,8 +54,9 @@ func (d *demo) steps() []step {
 		{title: "Accepting the clusters", do: d.acceptClusters},
 		{title: "Enabling the hello add-on by a Placement", do: d.enableAddon},
 		{title: "Starting the add-on's agent as a kubelet would", do: d.startAddonAgents},
-		{title: "Waiting until the add-on is available", do: d.waitHealthy, after: d.showTree,
-			why: "Everything that hub and agent know stands in conditions; this is cluster1, and the others look alike."},
+		{title: "Waiting until the add-on is available", do: d.waitHealthy,
+			after: d.ask("tree cluster cluster1 --all"),
+			why:   "Hub manager and agent tell what they know in conditions. Our plugin for kubectl reads them."},
 		{title: "Bringing a changed ConfigMap to every cluster", do: d.changeConfigMap,
 			why: "An add-on's agent reaches the hub with a credential of its own."},
 		{title: "Repairing a deleted Deployment on every cluster", do: d.deleteApplied,
@@ -154,28 +155,6 @@ func (d *demo) addonReason(ctx context.Context, cluster string) string {
 		return cluster + ": " + reason
 	}
 	return ""
-}
-
-// view returns what the trees are read with.
-func (d *demo) view() view {
-	v := view{hub: d.fleet.HubClient, spokes: map[string]client.Client{}, now: d.console.clock.Now()}
-	for _, cluster := range d.fleet.Clusters() {
-		v.spokes[cluster.Name] = cluster.Client
-	}
-	return v
-}
-
-// showTree shows all about the first cluster.
-func (d *demo) showTree(ctx context.Context) error {
-	root, err := d.view().tree(ctx, "hub", d.fleet.Clusters()[0].Name)
-	if err != nil {
-		return err
-	}
-	d.console.line("")
-	d.console.line("%s  %s", root.text, d.fleet.Hub.Admin().Host)
-	root.print(d.console.out, margin, d.console.width())
-	d.console.line("")
-	return nil
 }
 
 func (d *demo) changeConfigMap(ctx context.Context, note func(string)) error {

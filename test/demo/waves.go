@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -42,42 +43,39 @@ var webAddOn []byte
 //go:embed addons/gateway.yaml
 var gatewayAddOn []byte
 
-// hubSteps are the steps about rollouts, hosted add-ons and hooks.
+// hubSteps are the steps about rollouts, hosted add-ons, hooks, and what to ask when something is wrong.
 func (d *demo) hubSteps() []step {
 	return []step{
-		{title: "Enabling the add-on web, version v1", do: d.enableWeb,
-			why: "An AddOnTemplate is all that it needs. Clusters come one at a time, when the last was well for 5 seconds."},
-		{title: "Upgrading web to v2, which cluster2 cannot pull", do: d.stopUpgrade, after: d.showStates(webName),
+		{title: "Enabling the add-on web, version v1", do: d.enableWeb, after: d.askDiff,
+			why: "An AddOnTemplate is all that it needs. Clusters come one at a time, when the last was well for 5 seconds. " +
+				"What an upgrade to v2 would do can be asked before:"},
+		{title: "Upgrading web to v2, which cluster2 cannot pull", do: d.stopUpgrade, after: d.ask("rollout status addon web"),
 			why: "Clusters move one at a time; the first that is not well stops the rollout, and cluster3 keeps v1."},
-		{title: "Making the image available: the upgrade goes on", do: d.resumeUpgrade, after: d.showStates(webName),
-			why: "Nobody restarts a rollout: it goes on when the cluster is well."},
-		{title: "Enabling gateway for cluster3, hosted on cluster1", do: d.enableGateway, after: d.showStates(gatewayName),
-			why: "The agent of a hosted add-on runs on another cluster, and its state has the conditions of both."},
-		{title: "Deleting all add-ons: the hook of web runs first", do: d.deleteAddons, after: d.showStates(webName),
+		{title: "Making the image available: the upgrade goes on", do: d.resumeUpgrade,
+			after: d.ask("rollout status addon web"),
+			why:   "Nobody restarts a rollout: it goes on when the cluster is well."},
+		{title: "Enabling gateway for cluster3, hosted on cluster1", do: d.enableGateway,
+			after: d.ask("tree addon gateway --all"),
+			why:   "The agent of a hosted add-on runs on another cluster, and its state has the conditions of both."},
+		{title: "Deleting all add-ons: the hook of web runs first", do: d.deleteAddons, after: d.ask("tree addon web"),
 			why: "A pre-delete hook is a Job of the add-on; until it is complete, what it may need stays."},
 		{title: "Completing the hooks, until nothing is left", do: d.finishHooks, after: d.showMemory,
 			why: "Objects, credentials, permissions and works go with an add-on, on the hub and on every cluster."},
-	}
-}
-
-// showStates returns what shows the states of add-ons.
-func (d *demo) showStates(addOns ...string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		root, err := d.view().states(ctx, addOns...)
-		if err != nil {
-			return err
-		}
-		d.console.line("")
-		root.print(d.console.out, margin, d.console.width())
-		d.console.line("")
-		return nil
+		{title: "Enabling all again, and cluster2 cannot pull web", do: d.enableBroken,
+			after: d.ask("tree", "why addon web -n "+failing),
+			why:   "Problems come first, what is well is counted; and why follows one of them to its first cause."},
 	}
 }
 
 // applyWeb brings a version of web to the hub: its template, and the add-on that names it.
 func (d *demo) applyWeb(ctx context.Context, version string) error {
+	return d.fleet.Hub.Apply(ctx, d.web(version))
+}
+
+// web returns a version of web: its template, and the add-on that names it.
+func (d *demo) web(version string) []byte {
 	docs := bytes.Join([][]byte{webTemplate, webAddOn}, []byte("\n---\n"))
-	return d.fleet.Hub.Apply(ctx, bytes.ReplaceAll(docs, []byte("VERSION"), []byte(version)))
+	return bytes.ReplaceAll(docs, []byte("VERSION"), []byte(version))
 }
 
 func (d *demo) enableWeb(ctx context.Context, note func(string)) error {
@@ -131,25 +129,30 @@ func (d *demo) stopUpgrade(ctx context.Context, note func(string)) error {
 		if err := d.hasWeb(ctx, d.fleet.Clusters()[0], newVersion); err != nil {
 			return err
 		}
-		addOn, err := d.addOn(ctx, failing, webName)
-		if err != nil {
-			return err
-		}
-		available := meta.FindStatusCondition(addOn.Status.Conditions, "Available")
-		if available == nil || available.Status != metav1.ConditionFalse ||
-			!strings.Contains(available.Message, image+":"+newVersion) {
-			return fleet.NotYet("%s does not report yet that it cannot pull the image", failing)
-		}
-		message, err := d.rolloutMessage(ctx)
-		if err == nil && !strings.Contains(message, "1 cluster is stuck, the first is "+failing) {
-			return fleet.NotYet("%s", message)
-		}
-		return err
+		return d.isStuck(ctx, newVersion)
 	})
 	if err != nil {
 		return err
 	}
 	return d.hasWeb(ctx, d.fleet.Cluster(notYetMoved), oldVersion)
+}
+
+// isStuck returns why the rollout of a version of web is not stopped yet by the cluster that cannot pull it.
+func (d *demo) isStuck(ctx context.Context, version string) error {
+	addOn, err := d.addOn(ctx, failing, webName)
+	if err != nil {
+		return err
+	}
+	available := meta.FindStatusCondition(addOn.Status.Conditions, "Available")
+	if available == nil || available.Status != metav1.ConditionFalse ||
+		!strings.Contains(available.Message, image+":"+version) {
+		return fleet.NotYet("%s does not report yet that it cannot pull the image", failing)
+	}
+	message, err := d.rolloutMessage(ctx)
+	if err == nil && !strings.Contains(message, "1 cluster is stuck, the first is "+failing) {
+		return fleet.NotYet("%s", message)
+	}
+	return err
 }
 
 func (d *demo) resumeUpgrade(ctx context.Context, note func(string)) error {
@@ -177,9 +180,31 @@ func (d *demo) enableGateway(ctx context.Context, note func(string)) error {
 	return isGone(ctx, d.fleet.Cluster(gatewayOf).Client, &appsv1.Deployment{}, names.NamespaceAgentAddon, gatewayAgent)
 }
 
-// enableOthers enables web and gateway again.
-func (d *demo) enableOthers(ctx context.Context, note func(string)) error {
-	return errors.Join(d.enableWeb(ctx, note), d.enableGateway(ctx, note))
+// askDiff asks what version v2 of web would do.
+func (d *demo) askDiff(ctx context.Context) error {
+	path := filepath.Join(d.fleet.Dir(), "web-"+newVersion+".yaml")
+	if err := os.WriteFile(path, d.web(newVersion), 0o600); err != nil {
+		return fmt.Errorf("writing %s of web: %w", newVersion, err)
+	}
+	return d.ask("diff addon web -f " + path)(ctx)
+}
+
+// enableBroken enables all add-ons again, where a cluster cannot pull one of them.
+func (d *demo) enableBroken(ctx context.Context, note func(string)) error {
+	d.pods.withhold(failing, image+":"+oldVersion)
+	if err := d.applyWeb(ctx, oldVersion); err != nil {
+		return err
+	}
+	for _, do := range []func(context.Context, func(string)) error{
+		d.enableAddon, d.startAddonAgents, d.waitHealthy, d.enableGateway,
+	} {
+		if err := do(ctx, note); err != nil {
+			return err
+		}
+	}
+	return fleet.Wait(ctx, "the rollout to be stopped by "+failing, note, func(ctx context.Context) error {
+		return d.isStuck(ctx, oldVersion)
+	})
 }
 
 // deleteAddons deletes the definition of each add-on, and waits until the hooks of web run.

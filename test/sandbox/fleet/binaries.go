@@ -24,6 +24,9 @@ func findBinaries(dir string) (string, error) {
 	return filepath.Join(root, "bin"), nil
 }
 
+// Program returns the path of one of our programs, which the fleet does not start by itself.
+func (f *Fleet) Program(name string) string { return filepath.Join(f.binaries, name) }
+
 // Build builds programs of this module into a directory: the name of each, and its package below the module root. flags
 // are those of "go build".
 func Build(ctx context.Context, dir string, programs map[string]string, flags ...string) error {

@@ -1,43 +1,12 @@
 package main
 
 import (
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 )
-
-func TestAStateHasTemplateHostAndCause(t *testing.T) {
-	version := func(name string) *addonv1beta1.ConfigSpecHash {
-		return &addonv1beta1.ConfigSpecHash{ConfigReferent: addonv1beta1.ConfigReferent{Name: name}, SpecHash: name}
-	}
-	condition := func(kind string, status metav1.ConditionStatus, message string) metav1.Condition {
-		return metav1.Condition{Type: kind, Status: status, Reason: "Because", Message: message}
-	}
-	addOn := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "cluster1", Name: "web", DeletionTimestamp: &metav1.Time{Time: time.Unix(1, 0)},
-		Annotations: map[string]string{addonv1beta1.HostingClusterNameAnnotationKey: "cluster2"},
-	}}
-	addOn.Status.ConfigReferences = []addonv1beta1.ConfigReference{{
-		ConfigGroupResource: addonv1beta1.ConfigGroupResource{Resource: "addontemplates"},
-		DesiredConfig:       version("v2"), LastAppliedConfig: version("v1"),
-	}}
-	addOn.Status.Conditions = []metav1.Condition{
-		condition("Available", metav1.ConditionFalse, "not well: no image"),
-		condition("addon.spokelet.io/WorkloadsReady", metav1.ConditionFalse, "no image"),
-		condition("ManifestApplied", metav1.ConditionTrue, "applied"),
-		condition("HostingClusterValidity", metav1.ConditionTrue, "valid"),
-	}
-	var out strings.Builder
-	(&node{children: []node{stateNode(addOn)}}).print(&out, "", 200)
-	assert.Equal(t, "└─ cluster1  not available, template v1, gets v2, hosted on cluster2, being deleted\n"+
-		"   ├─ Available=False  Because: not well: no image\n"+
-		"   └─ HostingClusterValidity=True  Because: valid\n", out.String())
-}
 
 func TestTheStatusOfAPodIsWrittenOnce(t *testing.T) {
 	job := []metav1.OwnerReference{{Kind: "Job", Name: "j", Controller: new(true)}}
