@@ -6,12 +6,33 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
 	"github.com/spokelet/spokelet/internal/names"
 )
+
+// A template's works have the order of their configurations in an annotation. The program of an author that takes them
+// over in place may be of another project, or of an earlier version: it writes other manifests and other hashes and
+// leaves annotations that it does not know. What is noted then says nothing of the order that the works have now, and
+// must not hold a rollout for ever.
+//
+// Shows: hub/config-order
+func TestTheOrderThatAnotherWriterLeftOnAWorkHoldsNoRollout(t *testing.T) {
+	f, decided, had := reordered(t, "True", "Progressing")
+	left := fixture.Work("w", 3, had) // What was noted before the other program wrote the work.
+	left.Annotations[names.AnnotationRenderedFrom] = `{"inputs":"0011223344556677","manifests":1,"spec":"8899aabbccddeeff"}`
+	left.Spec.Workload.Manifests = make([]workv1.Manifest, 1)
+	left.Spec.Workload.Manifests[0].Raw = []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"of-the-program"}}`)
+	after := f.addOn.DeepCopy()
+	record(f, decided, after, addon.Progress{Now: fixture.Noon(), Works: []*workv1.ManifestWork{left}})
+	progressing := meta.FindStatusCondition(after.Status.Conditions, "Progressing")
+	assert.Equal(t, "Completed", progressing.Reason, progressing.Message)
+}
 
 // An earlier version noted contents without the order of the configurations of a kind. An upgrade of the hub manager
 // changes nothing of what add-ons have: one that had soaked has soaked, whatever the order in which the specs name the
