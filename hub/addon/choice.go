@@ -105,6 +105,9 @@ type Progress struct {
 	Now time.Time
 	// Works are the ManifestWorks that deploy the add-on, on all its clusters, without pre-delete hooks.
 	Works []*workv1.ManifestWork
+	// Orders are the orders of several configurations of a kind from which Works are known to be rendered, as annotation
+	// addon.spokelet.io/config-order has them. A work of which that is not known has none.
+	Orders []string
 	// Nothing reports that there are no works because the agent has no objects with this configuration.
 	Nothing bool
 	// RollingOut lists the workloads whose pods are not all of the present version and ready.

@@ -3,6 +3,7 @@ package configure
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,19 +51,18 @@ func progress(
 	if works.Nothing && len(works.Works) == 0 {
 		return notProgressing(addonv1beta1.ProgressingReasonCompleted, messageCompleted)
 	}
-	return progressOfWorks(works.Works, references)
+	return progressOfWorks(works, references)
 }
 
-func progressOfWorks(works []*workv1.ManifestWork, references []addonv1beta1.ConfigReference) metav1.Condition {
-	if len(works) == 0 {
+func progressOfWorks(p addon.Progress, references []addonv1beta1.ConfigReference) metav1.Condition {
+	if len(p.Works) == 0 {
 		return inProgress("progressing... no addon works")
 	}
-	for _, work := range works {
-		if !matches(work, references) {
-			return inProgress("progressing... mca and work configs mismatch")
-		}
+	differs := func(work *workv1.ManifestWork) bool { return !matches(work, references) }
+	if slices.ContainsFunc(p.Works, differs) || !inOrder(p.Orders, references) {
+		return inProgress("progressing... mca and work configs mismatch")
 	}
-	for _, work := range works {
+	for _, work := range p.Works {
 		if !ready(work) {
 			return inProgress("progressing... work is not ready")
 		}
@@ -75,7 +75,7 @@ func completed(condition metav1.Condition) bool {
 	return condition.Reason == addonv1beta1.ProgressingReasonCompleted
 }
 
-// matches reports whether a work was rendered from exactly the desired configuration.
+// matches reports whether a work was rendered from exactly the desired configuration, in any order.
 func matches(work *workv1.ManifestWork, references []addonv1beta1.ConfigReference) bool {
 	annotation, found := work.Annotations[names.AnnotationConfigSpecHash]
 	if !found {
@@ -91,9 +91,14 @@ func matches(work *workv1.ManifestWork, references []addonv1beta1.ConfigReferenc
 			return false
 		}
 	}
-	// Programs of others, and earlier versions, do not note the order.
-	order, noted := work.Annotations[names.AnnotationConfigOrder]
-	return maps.Equal(want, have) && (!noted || order == confighash.OrderOf(references))
+	return maps.Equal(want, have)
+}
+
+// inOrder reports whether works were rendered from the desired order, as far as theirs is known. Programs of others and
+// earlier versions do not note it, and what is not known holds no rollout.
+func inOrder(orders []string, references []addonv1beta1.ConfigReference) bool {
+	desired := confighash.OrderOf(references)
+	return !slices.ContainsFunc(orders, func(order string) bool { return order != desired })
 }
 
 // ready reports whether the present generation of a work is applied and available.

@@ -14,6 +14,7 @@ import (
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
+	"github.com/spokelet/spokelet/internal/confighash"
 )
 
 // reordered are the facts about an add-on that has two configurations of one kind, and is to have them in the other
@@ -61,7 +62,35 @@ func TestWorksThatWereRenderedFromAnotherOrderAreNotComplete(t *testing.T) {
 	after := f.addOn.DeepCopy()
 	record(f, decided, after, addon.Progress{
 		Now: fixture.Noon(), Works: []*workv1.ManifestWork{fixture.Work("w", 3, had)},
+		Orders: []string{confighash.OrderOf(had)},
 	})
 	progressing := meta.FindStatusCondition(after.Status.Conditions, "Progressing")
 	assert.NotEqual(t, "Completed", progressing.Reason, progressing.Message)
+}
+
+// What is known of the order of works counts, and what is not known holds no rollout.
+//
+// Shows: hub/config-order
+func TestOnlyAKnownOrderOfWorksHoldsARollout(t *testing.T) {
+	f, decided, had := reordered(t, metav1.ConditionTrue, "Progressing")
+	former, desired := confighash.OrderOf(had), confighash.OrderOf(decided.references)
+	for sentence, tc := range map[string]struct {
+		orders   []string
+		complete bool
+	}{
+		"no order is known":                      {complete: true},
+		"all works have the desired one":         {orders: []string{desired, desired}, complete: true},
+		"a work has the former one":              {orders: []string{desired, former}},
+		"all works have the former one":          {orders: []string{former, former}},
+		"the former one, of one work of several": {orders: []string{former}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			after := f.addOn.DeepCopy()
+			record(f, decided, after, addon.Progress{Now: fixture.Noon(), Orders: tc.orders, Works: []*workv1.ManifestWork{
+				fixture.Work("v", 3, decided.references), fixture.Work("w", 3, decided.references),
+			}})
+			progressing := meta.FindStatusCondition(after.Status.Conditions, "Progressing")
+			assert.Equal(t, tc.complete, progressing.Reason == "Completed", progressing.Message)
+		})
+	}
 }

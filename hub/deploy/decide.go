@@ -205,8 +205,8 @@ func byTemplate(f facts, own []*workv1.ManifestWork) bool {
 func rollsOut(f facts, own []*workv1.ManifestWork) bool {
 	want, order := templateEntries(works.ConfigHashes(f.rendering.Configs)), works.ConfigOrder(f.rendering.Configs)
 	return slices.ContainsFunc(own, func(work *workv1.ManifestWork) bool {
-		had, noted := work.Annotations[names.AnnotationConfigOrder]
-		return noted && !maps.Equal(templateEntries(had), templateEntries(order)) ||
+		had := works.OrderOf(work)
+		return had != "" && !maps.Equal(templateEntries(had), templateEntries(order)) ||
 			!maps.Equal(want, templateEntries(work.Annotations[names.AnnotationConfigSpecHash]))
 	})
 }

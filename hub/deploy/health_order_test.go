@@ -4,14 +4,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	workv1 "open-cluster-management.io/api/work/v1"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/stretchr/testify/require"
 
 	"github.com/spokelet/spokelet/hub/addon"
-	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
-	"github.com/spokelet/spokelet/internal/names"
 )
 
 // The annotation that selects the health probe counts with the next rollout of the template (steadyHealth). Values of
@@ -25,16 +21,27 @@ func TestAnotherOrderOfDeploymentConfigsIsNoRolloutOfTheTemplate(t *testing.T) {
 	of := fixture.Desires(fixture.Template("t"), "1")
 	template := addon.ChosenConfig{ConfigGroupResource: of.ConfigGroupResource, ConfigSpecHash: *of.DesiredConfig}
 	one, two := config("one", "1"), config("two", "2")
-	had := chosen(one, two, template)
-	own := []*workv1.ManifestWork{{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
-		names.AnnotationConfigSpecHash: works.ConfigHashes(had), names.AnnotationConfigOrder: works.ConfigOrder(had),
-	}}}}
-	for sentence, has := range map[string][]addon.ChosenConfig{
-		"another order": chosen(two, one, template),
-		"one less":      chosen(two, template),
+	later := fixture.Desires(fixture.Template("u"), "2")
+	other := addon.ChosenConfig{ConfigGroupResource: later.ConfigGroupResource, ConfigSpecHash: *later.DesiredConfig}
+	f := factsOf(configMap("a", 1))
+	f.rendering.Configs = chosen(one, two, template, other)
+	f, steps := simulate(t, f)
+	require.NotEmpty(t, steps)
+	for sentence, tc := range map[string]struct {
+		has  []addon.ChosenConfig
+		want bool
+	}{
+		"the same": {has: chosen(one, two, template, other)},
+		"another order of AddOnDeploymentConfigs": {has: chosen(two, one, template, other)},
+		"one less AddOnDeploymentConfig":          {has: chosen(two, template, other)},
+		"another order of templates":              {has: chosen(one, two, other, template), want: true},
+		"one less template":                       {has: chosen(one, two, other), want: true},
 	} {
-		f := factsOf()
-		f.rendering.Configs = has
-		assert.False(t, rollsOut(f, own), "%s of AddOnDeploymentConfigs brings the same content of the template", sentence)
+		f.rendering.Configs = tc.has
+		assert.Equal(t, tc.want, rollsOut(f, f.works), sentence)
 	}
+	// What another program left is not known.
+	f.works[0].Spec.Workload.Manifests[0].Raw = []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"}}`)
+	f.rendering.Configs = chosen(one, two, other, template)
+	assert.False(t, rollsOut(f, f.works))
 }

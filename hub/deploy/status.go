@@ -95,9 +95,21 @@ func hasNothing(f facts, p plan) bool {
 func (f facts) record(after *addonv1beta1.ManagedClusterAddOn, current []*workv1.ManifestWork, nothing bool) {
 	if f.configuration.Record != nil {
 		f.configuration.Record(after, addon.Progress{
-			Now: f.now, Works: current, Nothing: nothing, RollingOut: health.RollingOut(healthWorks(current)),
+			Now: f.now, Works: current, Orders: ordersOf(current), Nothing: nothing,
+			RollingOut: health.RollingOut(healthWorks(current)),
 		})
 	}
+}
+
+// ordersOf returns the orders of configurations from which works are known to be rendered.
+func ordersOf(current []*workv1.ManifestWork) []string {
+	var orders []string
+	for _, work := range current {
+		if order := works.OrderOf(work); order != "" {
+			orders = append(orders, order)
+		}
+	}
+	return orders
 }
 
 // worksAfter returns our deploy works of both sides after the pass, ordered by name.

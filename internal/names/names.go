@@ -20,7 +20,8 @@ const (
 	// AnnotationConfigSpecHash carries the JSON map of config identity to spec hash on a ManifestWork of an add-on.
 	AnnotationConfigSpecHash = "open-cluster-management.io/config-spec-hash"
 	// AnnotationConfigOrder on a ManifestWork of an add-on has, as JSON, a hash of the order of its configurations of each
-	// kind of which there are several: AnnotationConfigSpecHash does not have it. It is Spokelet's own addition.
+	// kind of which there are several: AnnotationConfigSpecHash does not have it. It counts only with
+	// AnnotationRenderedFrom, see works.OrderOf. It is Spokelet's own addition.
 	AnnotationConfigOrder = "addon.spokelet.io/config-order"
 	// AnnotationLifecycle on a ClusterManagementAddOn says who manages the add-on's life cycle.
 	AnnotationLifecycle = "addon.open-cluster-management.io/lifecycle"

@@ -72,7 +72,7 @@ func Plan(set Set, manifests []Manifest, o Options, have []*workv1.ManifestWork)
 		case s.there == nil:
 			work := newWork(set, o, s)
 			work.Annotations = reconcile.WithEntries(work.Annotations, map[string]string{
-				names.AnnotationRenderedFrom: rendered(o, len(manifests), s),
+				names.AnnotationRenderedFrom: rendered(o, len(manifests), s).annotation(),
 			})
 			steps = append(steps, Step{Verb: reconcile.Create, After: work})
 		default:

@@ -1,6 +1,7 @@
 package works
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -36,6 +37,8 @@ type Rendered struct {
 	Hooks []Side `json:"hooks,omitempty"`
 	// Spec is the hash of the spec of this work as it was written.
 	Spec string `json:"spec"`
+	// Order is the hash of names.AnnotationConfigOrder as it was written; empty where it was not, see OrderOf.
+	Order string `json:"order,omitempty"`
 }
 
 // Fingerprint returns the short hash of all inputs of a rendering: a key for what the agent renders from, the
@@ -88,6 +91,29 @@ func Current(have []*workv1.ManifestWork, o Options, sets ...Set) (Standing, boo
 	return standing, len(texts) > 0 && o.Inputs != ""
 }
 
+// OrderOf returns the order of configurations, as ConfigOrder has it, from which a work is known to be rendered; empty
+// where it is not known. Programs of others and earlier versions of ours write works and leave annotations that they do
+// not know. So what is noted counts only with a record that is of it, and of the spec that the work has.
+func OrderOf(work *workv1.ManifestWork) string {
+	order := work.Annotations[names.AnnotationConfigOrder]
+	if order == "" {
+		return ""
+	}
+	if r, err := recordOf(work); err != nil || r.Order != orderHash(order) || r.Spec != specHash(&work.Spec) {
+		return ""
+	}
+	return order
+}
+
+// orderHash returns the short hash of an order of configurations; empty for none.
+func orderHash(order string) string {
+	if order == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(order))
+	return hex.EncodeToString(sum[:shortHash])
+}
+
 // heldBy returns how many of the manifests of a work, the last ones, it only holds for another one. A work with another
 // content than was written holds none.
 func heldBy(work *workv1.ManifestWork) int {
@@ -114,8 +140,8 @@ func intact(set Set, work *workv1.ManifestWork, o Options) bool {
 		work.Annotations[names.AnnotationConfigSpecHash] != o.Hashes {
 		return false
 	}
-	// An earlier version did not note the order. The next content does; an upgrade does not write all works of a fleet.
-	if order, noted := work.Annotations[names.AnnotationConfigOrder]; noted && order != o.Order {
+	// Where the order is not known, the next content has it; an upgrade does not write all works of a fleet.
+	if order := OrderOf(work); order != "" && order != o.Order {
 		return false
 	}
 	for key, value := range set.annotations() {
@@ -132,24 +158,31 @@ func intact(set Set, work *workv1.ManifestWork, o Options) bool {
 }
 
 // rendered returns the record for a work with the manifests of a slot. A record that says the same of another version
-// stays: a new version that renders the same writes no work.
-func rendered(o Options, total int, s *slot) string {
+// stays, also one without an order: a new version that renders the same writes no work.
+func rendered(o Options, total int, s *slot) Rendered {
 	sums := make([][sha256.Size]byte, len(s.manifests))
 	for i := range s.manifests {
 		sums[i] = s.manifests[i].sum
 	}
 	record := Rendered{
 		Inputs: o.Inputs, By: o.By, Manifests: total, Held: s.held, Hooks: o.Hooks, Spec: hashOf(sums, o.Configs, o.Delete),
+		Order: orderHash(o.Order),
 	}
 	if s.there != nil {
 		if former, err := recordOf(s.there); err == nil {
 			same := former
-			if same.By = record.By; reflect.DeepEqual(same, record) {
-				record = former
+			same.By, same.Order = record.By, cmp.Or(former.Order, record.Order)
+			if reflect.DeepEqual(same, record) {
+				return former
 			}
 		}
 	}
-	raw, err := json.Marshal(record)
+	return record
+}
+
+// annotation returns the value of names.AnnotationRenderedFrom.
+func (r Rendered) annotation() string {
+	raw, err := json.Marshal(r)
 	if err != nil {
 		return "" // Strings and numbers can always be encoded.
 	}

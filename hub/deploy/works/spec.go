@@ -117,13 +117,13 @@ func newWork(set Set, o Options, s *slot) *workv1.ManifestWork {
 
 // changedWork returns the desired work and whether it differs from the existing one. Labels, annotations and owners of
 // others stay; the spec is ours alone. Defaults of the API are no difference.
-func changedWork(set Set, o Options, s *slot, rendered string) (*workv1.ManifestWork, bool) {
+func changedWork(set Set, o Options, s *slot, record Rendered) (*workv1.ManifestWork, bool) {
 	want := newWork(set, o, s)
 	there := s.there
 	after := there.DeepCopy()
 	after.Labels = reconcile.WithEntries(after.Labels, want.Labels)
 	after.Annotations = reconcile.WithEntries(after.Annotations, want.Annotations)
-	after.Annotations[names.AnnotationRenderedFrom] = rendered
+	after.Annotations[names.AnnotationRenderedFrom] = record.annotation()
 	for key, value := range o.configurations() {
 		if value == "" {
 			delete(after.Annotations, key)
@@ -143,12 +143,21 @@ func changedWork(set Set, o Options, s *slot, rendered string) (*workv1.Manifest
 	if !sameDeletion(there.Spec.DeleteOption, want.Spec.DeleteOption) {
 		after.Spec.DeleteOption, specChanged = want.Spec.DeleteOption, true
 	}
-	if _, noted := there.Annotations[names.AnnotationConfigOrder]; !noted && !specChanged {
-		delete(after.Annotations, names.AnnotationConfigOrder) // See intact.
+	const written = names.AnnotationRenderedFrom
+	if !specChanged && OrderOf(there) == "" && after.Annotations[written] == there.Annotations[written] {
+		keepOrder(after, there) // See intact.
 	}
 	metaChanged := !maps.Equal(after.Labels, there.Labels) || !maps.Equal(after.Annotations, there.Annotations) ||
 		!equality.Semantic.DeepEqual(after.OwnerReferences, there.OwnerReferences)
 	return after, metaChanged || specChanged
+}
+
+// keepOrder leaves the note of the order as it is on a work, also where there is none: it is written with the record.
+func keepOrder(after, there *workv1.ManifestWork) {
+	delete(after.Annotations, names.AnnotationConfigOrder)
+	if order, noted := there.Annotations[names.AnnotationConfigOrder]; noted {
+		after.Annotations[names.AnnotationConfigOrder] = order
+	}
 }
 
 // Adopted returns an existing work with the labels, annotations, owners and the spec of the desired one; what others

@@ -13,6 +13,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/test/suite"
 )
 
@@ -204,6 +205,9 @@ spec:
 	f.configure(t, "["+named("other")+","+named("config")+"]")
 	back := f.work(t, func(w *workv1.ManifestWork) bool { return w.Generation > work.Generation })
 	assert.Equal(t, "--v=2", argument(t, back, 1))
+	assert.NotEmpty(t, works.OrderOf(work), "the order is known of a work that an API server stored")
+	assert.NotEmpty(t, works.OrderOf(back))
+	assert.NotEqual(t, works.OrderOf(work), works.OrderOf(back))
 	suite.Eventually(t, func() error {
 		references := f.get(t.Context()).Status.ConfigReferences
 		if len(references) != 3 || references[0].DesiredConfig.Name != "other" || references[1].DesiredConfig.Name != "config" {
