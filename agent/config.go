@@ -16,6 +16,7 @@ import (
 	"github.com/spokelet/spokelet/agent/work/watch"
 	"github.com/spokelet/spokelet/internal/command"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/version"
 )
 
 // off is the address of an endpoint that is not served.
@@ -170,7 +171,7 @@ func DefaultConfig() Config {
 		Namespace:           command.Namespace(names.NamespaceAgent),
 		BootstrapSecret:     names.SecretBootstrap,
 		HubSecret:           names.SecretHub,
-		Claims:              cluster.ClaimRules{MaxCustom: cluster.DefaultMaxCustomClaims},
+		Claims:              cluster.ClaimRules{MaxCustom: cluster.DefaultMaxCustomClaims, AgentVersion: version.String()},
 		EvictionGracePeriod: time.Hour,
 		EvictMissingWorks:   string(missing.Hold),
 		Workers:             10,

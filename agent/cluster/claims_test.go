@@ -10,12 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // claimsNamed returns a claim for each name, with a value that says where it is from; "-" before a name hides it.
-func claimsNamed(from string, names ...string) []claim {
+func claimsNamed(from string, called ...string) []claim {
 	var claims []claim
-	for _, name := range names {
+	for _, name := range called {
 		bare, hidden := strings.CutPrefix(name, "-")
 		claims = append(claims, claim{name: bare, value: from, hidden: hidden})
 	}
@@ -62,6 +64,10 @@ func TestClaims(t *testing.T) {
 		},
 		"a property that stays on the spoke leaves the claim": {
 			rules: ClaimRules{MaxCustom: 20}, claims: []string{"a"}, properties: []string{"-a"}, want: "a=c",
+		},
+		"the version of the agent is its own, and reserved": {
+			rules: ClaimRules{MaxCustom: 1, AgentVersion: "v1"}, claims: []string{"zone", names.ClaimAgentVersion, "z"},
+			want: "agent-version.spokelet.io=v1 z=c",
 		},
 		"nothing is nothing": {rules: ClaimRules{MaxCustom: 20}},
 	}

@@ -276,6 +276,8 @@ type ClaimRules struct {
 	MaxCustom int
 	// ReservedSuffixes are endings of names that are reserved besides the names of the cluster API.
 	ReservedSuffixes []string
+	// AgentVersion is reported as names.ClaimAgentVersion; empty means that it is not.
+	AgentVersion string
 }
 
 // report returns the claims of the ManagedCluster for the ClusterClaims and ClusterProperties of the spoke: the
@@ -287,6 +289,9 @@ func (r ClaimRules) report(claims, properties []claim) []clusterv1.ManagedCluste
 		if !c.hidden {
 			merged[c.name] = c.value
 		}
+	}
+	if r.AgentVersion != "" {
+		merged[names.ClaimAgentVersion] = r.AgentVersion
 	}
 	var reserved, custom []clusterv1.ManagedClusterClaim
 	for name, value := range merged {
@@ -305,6 +310,7 @@ func (r ClaimRules) report(claims, properties []claim) []clusterv1.ManagedCluste
 
 func (r ClaimRules) isReserved(name string) bool {
 	return slices.Contains(clusterv1alpha1.ReservedClusterClaimNames[:], name) || name == names.ClaimHostingCluster ||
+		name == names.ClaimAgentVersion ||
 		slices.ContainsFunc(r.ReservedSuffixes, func(suffix string) bool {
 			return suffix != "" && strings.HasSuffix(name, suffix)
 		})

@@ -36,6 +36,9 @@ const (
 	AnnotationAutoDiscovery = "addon.open-cluster-management.io/hosted-mode-auto-discovery"
 	// ClaimHostingCluster is the reserved ClusterClaim with the cluster on which the agent of a cluster runs.
 	ClaimHostingCluster = "hosting-cluster.open-cluster-management.io"
+	// ClaimAgentVersion is the claim by which an agent reports its version, as the program prints it. It is Spokelet's own
+	// addition; the cluster itself has no ClusterClaim of this name.
+	ClaimAgentVersion = "agent-version.spokelet.io"
 	// AnnotationInstallNamespace carries the v1alpha1 field spec.installNamespace in v1beta1.
 	AnnotationInstallNamespace = "addon.open-cluster-management.io/v1alpha1-install-namespace"
 	// AnnotationAddOnConfiguration carries the deprecated v1alpha1 field spec.addOnConfiguration of a

@@ -5,11 +5,14 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 var update = flag.Bool("update", false, "write the expected answers again")
@@ -35,6 +38,15 @@ func TestAnswersOfAFleetInTrouble(t *testing.T) {
 		"check":                {[]string{"check"}, statusProblem},
 		"check-one-cluster":    {[]string{"check", "--cluster", "store-030"}, statusWell},
 		"tree":                 {[]string{"tree"}, statusProblem},
+		"tree-all":             {[]string{"tree", "addon", "metrics", "--all"}, statusWell},
+		"tree-none":            {[]string{"tree", "addon", "nothing"}, statusProblem},
+		"tree-name":            {[]string{"tree", "-o", "name"}, statusProblem},
+		"tree-cluster":         {[]string{"tree", "cluster", "store-003"}, statusProblem},
+		"tree-cluster-all":     {[]string{"tree", "cluster", "store-003", "--all"}, statusProblem},
+		"tree-cluster-silent":  {[]string{"tree", "cluster", "store-114"}, statusProblem},
+		"tree-cluster-none":    {[]string{"tree", "cluster", "store-999"}, statusProblem},
+		"tree-work-none":       {[]string{"tree", "work", "nothing", "-n", "store-001"}, statusProblem},
+		"check-name":           {[]string{"check", "-o", "name"}, statusProblem},
 		"tree-addon-json":      {[]string{"tree", "addon", "logs", "-o", "json"}, statusProblem},
 		"why-addon":            {[]string{"why", "addon", "logs", "-n", "store-003"}, statusProblem},
 		"why-addon-well":       {[]string{"why", "addon", "metrics", "-n", "store-003"}, statusWell},
@@ -63,6 +75,71 @@ func TestAnswersOfAFleetInTrouble(t *testing.T) {
 	}
 }
 
+// inDetail is a shop of which one cluster tells more.
+func inDetail() *hub {
+	h := shop()
+	status := func(o map[string]any) map[string]any { s, _ := o["status"].(map[string]any); return s }
+	ends := map[string]any{
+		"type": "ClusterCertificateRotated", "status": "True", "reason": "ClientCertificateUpdated", "message": "client " +
+			"certificate rotated starting from 2026-11-28 12:00:00 +0000 UTC to 2026-12-02 12:00:00 +0000 UTC",
+		"lastTransitionTime": noon().Format(time.RFC3339),
+	}
+	for _, path := range []string{pathClusters, pathAddOns, pathWorks} {
+		for _, o := range h.lists[path] {
+			metadata, _ := o["metadata"].(map[string]any)
+			if metadata["name"] != "store-003" && metadata["namespace"] != "store-003" {
+				continue
+			}
+			s := status(o)
+			conditions, _ := s["conditions"].([]map[string]any)
+			s["conditions"] = append(slices.DeleteFunc(conditions, func(c map[string]any) bool { return c["type"] == ends["type"] }), ends)
+			s["version"] = map[string]any{"kubernetes": "v1.35.4"}
+			s["clusterClaims"] = []any{map[string]any{"name": "agent-version.spokelet.io", "value": "v1.0.0"}}
+			s["configReferences"] = []any{map[string]any{
+				"resource": "addontemplates", "desiredConfig": map[string]any{"name": "v2", "specHash": "2"},
+				"lastAppliedConfig": map[string]any{"name": "v1", "specHash": "1"},
+			}}
+			if path == pathWorks {
+				o["spec"] = map[string]any{"workload": map[string]any{"manifests": []any{map[string]any{}, map[string]any{}}}}
+			}
+			s["resourceStatus"] = map[string]any{"manifests": []any{
+				map[string]any{
+					"resourceMeta": map[string]any{"kind": "Deployment", "namespace": "logs", "name": "agent"},
+					"conditions":   []any{map[string]any{"type": "Applied", "status": "True"}},
+				},
+				map[string]any{
+					"resourceMeta": map[string]any{"kind": "Secret", "namespace": "logs", "name": "logs"},
+					"conditions": []any{map[string]any{
+						"type": "Applied", "status": "False", "reason": "AppliedManifestFailed", "message": "a quota refuses it",
+						"lastTransitionTime": noon().Add(-time.Hour).Format(time.RFC3339),
+					}},
+				},
+			}}
+		}
+	}
+	h.lists[pathLeases] = []map[string]any{{
+		"metadata": map[string]any{"namespace": "store-003", "name": "managed-cluster-lease"},
+		"spec":     map[string]any{"renewTime": noon().Add(-20 * time.Second).Format(metav1.RFC3339Micro)},
+	}}
+	return h
+}
+
+func TestMoreIsToldOfWhatIsAskedInDetail(t *testing.T) {
+	for name, args := range map[string][]string{
+		"get-clusters-wide": {"get", "clusters", "-o", "wide"},
+		"get-addons-wide":   {"get", "addons", "-n", "store-003", "-o", "wide"},
+		"get-works-wide":    {"get", "works", "-n", "store-003", "-o", "wide"},
+		"tree-work":         {"tree", "work", "addon-logs-deploy-0", "-n", "store-003"},
+		"tree-work-all":     {"tree", "work", "addon-logs-deploy-0", "-n", "store-003", "--all"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := plays(t, inDetail(), args...)
+			assert.Empty(t, got.errs)
+			golden(t, name, got.out)
+		})
+	}
+}
+
 func TestNothingIsWritten(t *testing.T) {
 	h := shop()
 	for _, args := range [][]string{
@@ -83,9 +160,10 @@ func TestAWrongUseSaysWhatIsRight(t *testing.T) {
 		"it is get clusters, get addons or get works":       {"get", "pods"},
 		"unknown command":        {"explain"},
 		"unknown flag: --nowait": {"check", "--nowait"},
-		"--output is json, yaml, name or wide, and not \"xml\"": {"check", "-o", "xml"},
-		"-f names the file to write":                            {"bundle"},
-		"it is tree, tree addon NAME, or tree cluster NAME":     {"tree", "work", "w"},
+		"--output is json, yaml, name or wide, and not \"xml\"":             {"check", "-o", "xml"},
+		"-f names the file to write":                                        {"bundle"},
+		"it is tree, tree addon NAME, tree cluster NAME, or tree work NAME": {"tree", "pod", "w"},
+		"[wait watch] were all set":                                         {"check", "-w", "--wait", "1m"},
 	} {
 		t.Run(said, func(t *testing.T) {
 			got := plays(t, shop(), args...)

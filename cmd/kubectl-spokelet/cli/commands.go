@@ -21,6 +21,7 @@ func (p *Plugin) check() *cobra.Command {
 	var cluster string
 	var wait time.Duration
 	var pre, compare bool
+	var again watch
 	c := &cobra.Command{
 		Use:   "check [--pre | --compare EARLIER.tgz LATER.tgz]",
 		Short: "Look for problems of the hub, its clusters and their add-ons",
@@ -44,13 +45,15 @@ func (p *Plugin) check() *cobra.Command {
 			case pre:
 				return p.before(c.Context())
 			}
-			return p.look(c.Context(), cluster, wait)
+			return p.watched(c.Context(), again, func(ctx context.Context) error { return p.look(ctx, cluster, wait) })
 		},
 	}
+	again.add(c)
 	c.Flags().BoolVar(&pre, "pre", false, "say whether Spokelet can be installed on the hub")
 	c.Flags().BoolVar(&compare, "compare", false, "say which problems of two bundles are new, and which are gone")
 	c.Flags().StringVar(&cluster, "cluster", "", "look at this cluster alone")
 	c.Flags().DurationVar(&wait, "wait", 0, "look again until nothing is wrong, for so long")
+	c.MarkFlagsMutuallyExclusive("watch", "wait", "pre", "compare")
 	return c
 }
 
@@ -58,7 +61,11 @@ func (p *Plugin) check() *cobra.Command {
 func (p *Plugin) look(ctx context.Context, cluster string, wait time.Duration) error {
 	deadline := p.Now().Add(wait)
 	for {
-		f, r, err := p.fleet(ctx, cluster)
+		r, err := p.reader()
+		if err != nil {
+			return err
+		}
+		f, err := wholeFleet(ctx, r, cluster)
 		if err != nil {
 			return err
 		}
@@ -90,7 +97,7 @@ func (p *Plugin) waits(deadline time.Time) bool { return p.from == "" && p.Now()
 
 // wait waits until the next look, or until the deadline.
 func (p *Plugin) wait(ctx context.Context, deadline time.Time) error {
-	if err := pause(ctx, min(checkAgain, deadline.Sub(p.Now()))); err != nil {
+	if err := p.Pause(ctx, min(checkAgain, deadline.Sub(p.Now()))); err != nil {
 		return fmt.Errorf("waiting: %w", err)
 	}
 	return nil
@@ -108,20 +115,13 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// fleet reads a fleet, or one cluster of it. It is an error where not even the clusters or the add-ons can be read.
-func (p *Plugin) fleet(ctx context.Context, cluster string) (report.Fleet, *fleet.Reader, error) {
-	r, err := p.reader()
-	if err != nil {
-		return report.Fleet{}, nil, err
-	}
+// wholeFleet reads a fleet, or one cluster of it. It is an error where not even the clusters or the add-ons can be read.
+func wholeFleet(ctx context.Context, r *fleet.Reader, cluster string) (report.Fleet, error) {
 	f, err := readFleet(ctx, r, cluster)
-	if err != nil {
-		return f, r, err
+	if err == nil && r.Lacks("managedclusters") && r.Lacks("managedclusteraddons") {
+		err = fmt.Errorf("%w: %w", errBlind, gapsOf(r))
 	}
-	if r.Lacks("managedclusters") && r.Lacks("managedclusteraddons") {
-		return f, r, fmt.Errorf("%w: %w", errBlind, gapsOf(r))
-	}
-	return f, r, nil
+	return f, err
 }
 
 // gapsOf returns the gaps of a reader as an error.
@@ -142,6 +142,14 @@ func (p *Plugin) checked(ctx context.Context, f report.Fleet, r *fleet.Reader, g
 	if done, err := p.encoded(answer{Kind: "check", Hub: r.Source.Name(), Answer: groups, Gaps: r.Gaps}); done {
 		return err
 	}
+	if p.output == outputName {
+		named := make([]string, 0, len(groups))
+		for _, g := range groups {
+			named = append(named, g.First.Kind+"/"+g.First.Name)
+		}
+		slices.Sort(named)
+		return p.names(slices.Compact(named))
+	}
 	kubernetes, err := r.Source.Version(ctx)
 	if err != nil {
 		return err
@@ -156,53 +164,6 @@ func (p *Plugin) checked(ctx context.Context, f report.Fleet, r *fleet.Reader, g
 	}
 	_, err = fmt.Fprintf(t.Out, "%d problems\n", len(groups))
 	return err
-}
-
-// tree returns the command that shows a fleet as a tree.
-func (p *Plugin) tree() *cobra.Command {
-	var all bool
-	c := &cobra.Command{
-		Use:   "tree [addon NAME | cluster NAME]",
-		Short: "Show add-ons and clusters with their problems, equal ones in one row",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 0 && (len(args) != 2 || !slices.Contains([]string{report.KindAddOn, report.KindCluster}, args[0])) {
-				return fmt.Errorf("%w: it is tree, tree addon NAME, or tree cluster NAME", errUse)
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, args []string) error {
-			cluster := ""
-			if len(args) == 2 && args[0] == report.KindCluster {
-				cluster = args[1]
-			}
-			f, r, err := p.fleet(c.Context(), cluster)
-			if err != nil {
-				return err
-			}
-			if len(args) == 2 && args[0] == report.KindAddOn {
-				f = only(f, args[1])
-			}
-			root := report.Tree(f, "hub", all)
-			done, err := p.encoded(answer{Kind: "tree", Hub: r.Source.Name(), Answer: root, Gaps: r.Gaps})
-			if !done && err == nil {
-				t := p.terminal()
-				err = errors.Join(t.Tree(root), t.Gaps(r.Gaps))
-			}
-			if err == nil && len(report.Problems(f)) > 0 {
-				return errProblem
-			}
-			return err
-		},
-	}
-	c.Flags().BoolVar(&all, "all", false, "show clusters without a problem, too")
-	return c
-}
-
-// only keeps one add-on of a fleet.
-func only(f report.Fleet, name string) report.Fleet {
-	f.AddOns = slices.DeleteFunc(f.AddOns, func(a fleet.AddOn) bool { return a.Metadata.Name != name })
-	f.Definitions = slices.DeleteFunc(f.Definitions, func(d fleet.Definition) bool { return d.Metadata.Name != name })
-	return f
 }
 
 // bundle returns the command that writes a bundle.

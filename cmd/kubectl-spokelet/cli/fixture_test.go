@@ -332,14 +332,18 @@ func playsUntil(ctx context.Context, t *testing.T, h *hub, args ...string) outco
 	server := httptest.NewServer(h)
 	defer server.Close()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	content := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "c",
-"contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}], "users": [{"name": "u", "user": {}}],
-"clusters": [{"name": "c", "cluster": {"server": %q}}]}`, server.URL+h.prefix)
-	require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(kubeconfig(server.URL+h.prefix)), 0o600))
 	got := runUntil(ctx, t, append([]string{"--kubeconfig", file}, args...)...)
 	got.out = strings.ReplaceAll(got.out, server.URL, "https://hub.example")
 	got.errs = strings.ReplaceAll(got.errs, server.URL, "https://hub.example")
 	return got
+}
+
+// kubeconfig is one for an address.
+func kubeconfig(address string) string {
+	return fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "c",
+"contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}], "users": [{"name": "u", "user": {}}],
+"clusters": [{"name": "c", "cluster": {"server": %q}}]}`, address)
 }
 
 // run runs a command line.
@@ -355,7 +359,7 @@ func runUntil(ctx context.Context, t *testing.T, args ...string) outcome {
 	p := &Plugin{
 		Streams:     genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errs},
 		Environment: func(name string) string { return map[string]string{"COLUMNS": "110", "LANG": "C.UTF-8"}[name] },
-		Now:         noon,
+		Now:         noon, Pause: pause,
 	}
 	p.Init()
 	status := p.Run(ctx, args)

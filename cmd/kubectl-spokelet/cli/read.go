@@ -32,6 +32,20 @@ func readFleet(ctx context.Context, r *fleet.Reader, cluster string) (report.Fle
 	return f, err
 }
 
+// addOnFleet reads what a judgement of one add-on of a fleet is about.
+func addOnFleet(ctx context.Context, r *fleet.Reader, name string) (report.Fleet, error) {
+	var f report.Fleet
+	var err error
+	if f.Clusters, err = fleet.List[fleet.Cluster](ctx, r, fleet.Query{}); err != nil {
+		return f, err
+	}
+	if f.AddOns, err = fleet.List[fleet.AddOn](ctx, r, fleet.Query{Name: name}); err != nil {
+		return f, err
+	}
+	f.Definitions, err = fleet.List[fleet.Definition](ctx, r, fleet.Query{Name: name})
+	return f, err
+}
+
 // addOnFacts reads what an add-on on a cluster depends on.
 func addOnFacts(ctx context.Context, r *fleet.Reader, namespace, name string) (report.AddOnFacts, error) {
 	f := report.AddOnFacts{Lacks: r.Lacks}

@@ -28,12 +28,17 @@ func (p *Plugin) rollout() *cobra.Command {
 		},
 	}
 	var wait time.Duration
+	var again watch
 	status := &cobra.Command{
 		Use: "status addon NAME", Short: "Show the clusters of each placement by how far they are",
 		Args: oneAddOn, Example: "  kubectl spokelet rollout status addon logs --wait 30m",
-		RunE: func(c *cobra.Command, args []string) error { return p.rolledOut(c.Context(), args[1], wait) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.watched(c.Context(), again, func(ctx context.Context) error { return p.rolledOut(ctx, args[1], wait) })
+		},
 	}
+	again.add(status)
 	status.Flags().DurationVar(&wait, "wait", 0, "look again until all clusters are complete or one failed, for so long")
+	status.MarkFlagsMutuallyExclusive("watch", "wait")
 	history := &cobra.Command{
 		Use: "history addon NAME", Short: "List the contents of configurations that the hub keeps for the add-on",
 		Args: oneAddOn,

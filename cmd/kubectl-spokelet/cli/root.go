@@ -44,10 +44,16 @@ type Plugin struct {
 	Environment func(string) string
 	// Now returns the time.
 	Now func() time.Time
+	// Pause waits, or returns the error of a context that ends before.
+	Pause func(context.Context, time.Duration) error
 
 	command *cobra.Command
 	// present is the clock where Now is that of a bundle; nil elsewhere.
 	present func() time.Time
+
+	// again reports that an answer replaces one before it, and progress tells what is read for it.
+	again    bool
+	progress progress
 
 	config *genericclioptions.ConfigFlags
 	from   string
@@ -58,7 +64,7 @@ type Plugin struct {
 func New() *Plugin {
 	p := &Plugin{
 		Streams:     genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
-		Environment: os.Getenv, Now: time.Now,
+		Environment: os.Getenv, Now: time.Now, Pause: pause,
 	}
 	p.Init()
 	return p
@@ -71,6 +77,7 @@ func (p *Plugin) Init() { p.command = p.root() }
 func (p *Plugin) Run(ctx context.Context, args []string) int {
 	p.command.SetArgs(args)
 	err := p.command.ExecuteContext(ctx)
+	p.progress.clear()
 	status := statusOf(err)
 	if err != nil && err.Error() != errProblem.Error() { // Else the answer says it.
 		fmt.Fprintf(p.Streams.ErrOut, "%s: %s\n", nameOfProgram, show.Safe(err.Error()))
@@ -111,7 +118,7 @@ func (p *Plugin) root() *cobra.Command {
 	p.config = genericclioptions.NewConfigFlags(true)
 	p.config.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&p.from, "from", "", "read this bundle instead of a hub (see bundle)")
-	root.PersistentFlags().StringVarP(&p.output, "output", "o", "", "json, yaml or name; empty means text")
+	root.PersistentFlags().StringVarP(&p.output, "output", "o", "", "json, yaml, name or wide; empty means text")
 	root.AddCommand(p.check(), p.get(), p.tree(), p.why(), p.bundle(), p.diff(), p.render(), p.rollout(), p.versions())
 	root.AddCommand(p.approve())
 	root.AddCommand(p.trace(), p.events(), p.logs())
@@ -132,7 +139,15 @@ func (p *Plugin) reader() (*fleet.Reader, error) {
 		p.present, p.Now = p.Now, func() time.Time { return taken }
 		return &fleet.Reader{Source: bundle}, nil
 	}
-	return readerOf(p.config, false)
+	r, err := readerOf(p.config, false)
+	if err == nil {
+		p.progress = progress{now: p.Now, since: p.Now()}
+		if show.IsTerminal(p.Streams.ErrOut) {
+			p.progress.out = p.Streams.ErrOut
+		}
+		r.Progress = p.progress.told
+	}
+	return r, err
 }
 
 // hubOf returns the API server that flags lead to.
@@ -165,4 +180,11 @@ func (p *Plugin) liveNamespace() (string, error) {
 }
 
 // terminal returns the terminal that answers are written to.
-func (p *Plugin) terminal() show.Terminal { return show.New(p.Streams.Out, p.Environment, p.Now()) }
+func (p *Plugin) terminal() show.Terminal {
+	p.progress.clear()
+	t := show.New(p.Streams.Out, p.Environment, p.Now())
+	if p.again && p.asText() {
+		t.Again()
+	}
+	return t
+}

@@ -42,6 +42,10 @@ type Cluster struct {
 		Version    struct {
 			Kubernetes string `json:"kubernetes,omitempty"`
 		} `json:"version,omitzero"`
+		Claims []struct {
+			Name  string `json:"name"`
+			Value string `json:"value"`
+		} `json:"clusterClaims,omitempty"`
 	} `json:"status,omitzero"`
 }
 

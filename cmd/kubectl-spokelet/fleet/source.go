@@ -99,6 +99,8 @@ type Reader struct {
 	Gaps   []Gap
 	// Cluster reports that the source is a managed cluster and not a hub.
 	Cluster bool
+	// Progress is called with how many objects a page had; nil for none.
+	Progress func(resource string, objects int)
 }
 
 var (
@@ -129,6 +131,9 @@ func Read[T any](ctx context.Context, r *Reader, q Query) ([]T, error) {
 			return all, fmt.Errorf("decoding %s: %w", q.Resource, err)
 		}
 		all = append(all, decoded.Items...)
+		if r.Progress != nil {
+			r.Progress(q.Resource.Plural, len(decoded.Items))
+		}
 	}
 	return all, nil
 }

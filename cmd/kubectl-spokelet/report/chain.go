@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/internal/causes"
@@ -173,6 +174,8 @@ func (f AddOnFacts) condition(name, kind, evidence string) Step {
 	switch {
 	case c == nil:
 		s.Evidence = strings.TrimSpace("nothing is said about it yet " + evidence)
+	case c.Status == metav1.ConditionTrue && c.Reason == addonv1beta1.RegistrationAppliedNilRegistration:
+		s.State, s.Evidence = OK, "it asks for no credential"
 	case c.Status == metav1.ConditionTrue:
 		s.State = OK
 		if s.Evidence == "" {
@@ -220,6 +223,10 @@ func (f AddOnFacts) credential() Step {
 	if meta.FindStatusCondition(f.AddOn.Status.Conditions, names.ConditionCertificateRotated) != nil {
 		return f.condition("credential", names.ConditionCertificateRotated, "the certificate is valid")
 	}
+	if c := meta.FindStatusCondition(f.AddOn.Status.Conditions, "RegistrationApplied"); c != nil &&
+		c.Reason == addonv1beta1.RegistrationAppliedNilRegistration {
+		return Step{Name: "credential", Evidence: "none is needed", State: OK}
+	}
 	return f.condition("credential", "TokenRefreshed", "")
 }
 
@@ -234,7 +241,7 @@ func (f AddOnFacts) rendered() string {
 		manifests += len(f.Works[i].Spec.Workload.Manifests)
 		works = append(works, f.Works[i].Metadata.Name)
 	}
-	return fmt.Sprintf("%d manifests in ManifestWork %s", manifests, message.List(works, 3, ", "))
+	return fmt.Sprintf("%s in ManifestWork %s", count(manifests, "manifest"), message.List(works, 3, ", "))
 }
 
 // applied is the step of the works of the add-on.
@@ -457,7 +464,7 @@ func WorkChain(namespace, name string, w *fleet.Work) Chain {
 	of := AddOnFacts{AddOn: &fleet.AddOn{}}
 	of.AddOn.Status.Conditions = w.Status.Conditions
 	chain.Steps = []Step{
-		of.condition("applied", "Applied", fmt.Sprintf("%d manifests", len(w.Spec.Workload.Manifests))),
+		of.condition("applied", "Applied", count(len(w.Spec.Workload.Manifests), "manifest")),
 		of.condition("available", "Available", ""), of.optional("deleting", "Deleting"),
 	}
 	chain.Steps = slices.DeleteFunc(chain.Steps, func(s Step) bool { return s.Name == "" })

@@ -71,7 +71,7 @@ func Problems(f Fleet) []Problem {
 		if p == nil {
 			continue
 		}
-		p.Behind = silent[p.Namespace] && (p.Code == causes.ClusterSilent || p.Code == causes.AddOnUnmanaged)
+		p.Behind = behind(p, silent[p.Namespace])
 		all = append(all, *p)
 	}
 	slices.SortStableFunc(all, func(a, b Problem) int {
@@ -79,6 +79,11 @@ func Problems(f Fleet) []Problem {
 			cmp.Compare(a.Namespace, b.Namespace))
 	})
 	return all
+}
+
+// behind reports whether a problem of an add-on follows from that its cluster has one.
+func behind(p *Problem, cluster bool) bool {
+	return cluster && (p.Code == causes.ClusterSilent || p.Code == causes.AddOnUnmanaged)
 }
 
 // order is the place of a kind in a list of problems: what may explain others comes first.

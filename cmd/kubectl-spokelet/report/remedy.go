@@ -12,6 +12,7 @@ func remedies() map[causes.Code]string {
 	const (
 		accept = "kubectl spokelet approve cluster {cluster}"
 		logs   = "kubectl spokelet logs agent --errors --spoke-context CONTEXT, with a context of cluster {cluster}"
+		into   = "kubectl spokelet why addon {name} -n {cluster} --spoke-context CONTEXT (of cluster {cluster})"
 		lease  = "on cluster {cluster}: kubectl get leases -A; the agent of the add-on renews the one of its name"
 	)
 	return map[causes.Code]string{
@@ -46,7 +47,7 @@ func remedies() map[causes.Code]string {
 		causes.NotApplied:         "kubectl spokelet get works -n {cluster} --not-ready",
 		causes.NotRendered:        "correct the template or the configuration that the message names",
 		causes.ManifestsAwaited:   "kubectl get managedclusteraddon {name} -n {cluster} -o yaml",
-		causes.WorkloadNotReady:   "on cluster {cluster}: kubectl get pods -A; the message names the pod and what it lacks",
+		causes.WorkloadNotReady:   into,
 		causes.LeaseStopped:       lease,
 		causes.LeaseMissing:       lease,
 		causes.ProbeFailed:        "kubectl spokelet get works -n {cluster}",

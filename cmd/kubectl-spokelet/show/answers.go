@@ -135,10 +135,13 @@ func (t Terminal) Gaps(gaps []fleet.Gap) error {
 
 // Tree writes a tree.
 func (t Terminal) Tree(root report.Node) error {
-	table := Table{Headings: []string{"FLEET", "READY", "SINCE", "CODE", "MESSAGE"}}
+	table := Table{Headings: []string{"FLEET", "READY", "SINCE", "CODE", "MESSAGE"}, Lines: treeLines}
 	t.branch(&table, root, "", "")
 	return t.Table(table)
 }
+
+// treeLines is how many lines the message of a row of a tree takes at most.
+const treeLines = 4
 
 // branch adds a node and what is below it.
 func (t Terminal) branch(table *Table, n report.Node, before, below string) {
@@ -148,6 +151,11 @@ func (t Terminal) branch(table *Table, n report.Node, before, below string) {
 	if t.ASCII {
 		tee, corner, bar = "|- ", "`- ", "|  "
 	}
+	on := below
+	if len(n.Children) > 0 {
+		on += bar
+	}
+	table.Below = append(table.Below, on)
 	for i, child := range n.Children {
 		mark, next := tee, bar
 		if i == len(n.Children)-1 {

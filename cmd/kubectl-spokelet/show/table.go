@@ -6,12 +6,16 @@ import (
 	"unicode/utf8"
 )
 
-// Table writes rows under headings. The last column takes what is left of a line, and is cut there.
+// Table writes rows under headings. The last column takes what is left of a line, and is cut after its last line.
 type Table struct {
 	Headings []string
 	Rows     [][]string
 	// Branches stand before the first cell of each row, as they are; nil for none.
 	Branches []string
+	// Below stand there in the further lines of a row.
+	Below []string
+	// Lines is how many lines the last column of a row may take; zero means one.
+	Lines int
 }
 
 // gap is between two columns.
@@ -33,23 +37,45 @@ func (t Terminal) Table(table Table) error {
 	}
 	widths[last] = max(left, leastWidth/3)
 	for n, row := range rows {
-		var line strings.Builder
-		for i, cell := range row {
-			if i == last {
-				line.WriteString(Fit(cell, widths[i]))
-				continue
+		for i, line := range lines(row[last], widths[last], max(table.Lines, 1)) {
+			cells := row[:last]
+			if i > 0 {
+				cells = make([]string, last)
+				if n <= len(table.Below) {
+					cells[0] = table.Below[n-1]
+				}
 			}
-			line.WriteString(cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+gap))
-		}
-		text := strings.TrimRight(line.String(), " ")
-		if n == 0 {
-			text = t.paint(strong, text)
-		}
-		if _, err := fmt.Fprintln(t.Out, text); err != nil {
-			return err
+			text := strings.TrimRight(columns(cells, widths)+line, " ")
+			if n == 0 {
+				text = t.paint(strong, text)
+			}
+			if _, err := fmt.Fprintln(t.Out, text); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// columns writes cells in columns of the widths.
+func columns(cells []string, widths []int) string {
+	var line strings.Builder
+	for i, cell := range cells {
+		line.WriteString(cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+gap))
+	}
+	return line.String()
+}
+
+// lines breaks a text into so many lines of a width at most; the last one is cut.
+func lines(text string, width, most int) []string {
+	all := Wrap(text, width)
+	if len(all) <= 1 || most == 1 {
+		return []string{Fit(text, width)}
+	}
+	if len(all) > most {
+		all = append(all[:most-1], Fit(strings.Join(all[most-1:], " "), width))
+	}
+	return all
 }
 
 // cells returns the cells of a table as they are shown.

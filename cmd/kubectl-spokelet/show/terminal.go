@@ -20,6 +20,8 @@ type Terminal struct {
 	Width int
 	// Color reports whether colours are shown, and ASCII that only ASCII is.
 	Color, ASCII bool
+	// Screen reports that it is a terminal and not a file or a pipe.
+	Screen bool
 	// Now is the time from which ages are counted.
 	Now time.Time
 }
@@ -34,9 +36,8 @@ const (
 // New returns the terminal that a writer is, by the environment of the process.
 func New(out io.Writer, environment func(string) string, now time.Time) Terminal {
 	t := Terminal{Out: out, Width: pipeWidth, Now: now}
-	file, is := out.(*os.File)
-	atTerminal := is && term.IsTerminal(int(file.Fd()))
-	if atTerminal {
+	t.Screen = IsTerminal(out)
+	if file, is := out.(*os.File); is && t.Screen {
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
 			t.Width = width
 		}
@@ -45,13 +46,29 @@ func New(out io.Writer, environment func(string) string, now time.Time) Terminal
 		t.Width = columns
 	}
 	t.Width = max(t.Width, leastWidth)
-	t.Color = atTerminal && environment("NO_COLOR") == "" && environment("TERM") != "dumb"
+	t.Color = t.Screen && environment("NO_COLOR") == "" && environment("TERM") != "dumb"
 	locale := environment("LC_ALL")
 	if locale == "" {
 		locale = environment("LANG")
 	}
 	t.ASCII = locale == "C" || locale == "POSIX"
 	return t
+}
+
+// IsTerminal reports whether a writer is a terminal.
+func IsTerminal(out io.Writer) bool {
+	file, is := out.(*os.File)
+	return is && term.IsTerminal(int(file.Fd()))
+}
+
+// Again makes place for an answer that replaces the one before it: on a screen it is cleared, elsewhere a line is left
+// out.
+func (t Terminal) Again() {
+	between := "\n"
+	if t.Screen {
+		between = "\x1b[H\x1b[2J"
+	}
+	_, _ = io.WriteString(t.Out, between) // The answer itself meets the same error.
 }
 
 // Colours by what they mean.
@@ -93,6 +110,17 @@ func (t Terminal) shown(s string) string {
 		}
 		return r
 	}, s)
+}
+
+// Until writes how long it is until an instant; "ended" where it is over, and empty where there is none.
+func (t Terminal) Until(at *time.Time) string {
+	switch {
+	case at == nil || at.IsZero():
+		return ""
+	case !at.After(t.Now):
+		return "ended"
+	}
+	return "in " + duration.HumanDuration(at.Sub(t.Now))
 }
 
 // Since writes the age of an instant as kubectl does; empty where there is none.

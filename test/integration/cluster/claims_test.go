@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +16,8 @@ import (
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/version"
 	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/suite"
 )
@@ -103,12 +106,20 @@ func create(t *testing.T, objects ...client.Object) {
 	}
 }
 
-// expectClaims waits until exactly these claims are reported, in this order, each written name=value.
+// expectClaims waits until exactly these claims are reported, in this order, each written name=value, and the version
+// of the agent.
 func expectClaims(t *testing.T, want ...string) {
 	t.Helper()
 	status(t, func(s clusterv1.ManagedClusterStatus) error {
 		var have []string
+		agent := clusterv1.ManagedClusterClaim{Name: names.ClaimAgentVersion, Value: version.String()}
+		if !slices.Contains(s.ClusterClaims, agent) {
+			return fmt.Errorf("claims %v have no version of the agent", s.ClusterClaims)
+		}
 		for _, c := range s.ClusterClaims {
+			if c == agent {
+				continue
+			}
 			have = append(have, c.Name+"="+c.Value)
 		}
 		if fmt.Sprint(have) != fmt.Sprint(want) {
