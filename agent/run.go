@@ -37,6 +37,9 @@ func Run(ctx context.Context, config Config) error {
 		debug.SetGCPercent(gcPercent)
 	}
 	ctx = command.WithLogger(ctx, os.Stderr, config.Verbosity)
+	if err := command.Agent.Tell(ctx, metrics.Registry); err != nil {
+		return err
+	}
 	memory.SetLimit(ctrl.LoggerFrom(ctx))
 	config.WrapTransport = roundtrip.Chain(roundtrip.Bound(roundtrip.Silence), config.WrapTransport)
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 { // What fills the half alone cannot be decoded.

@@ -38,6 +38,9 @@ func Run(ctx context.Context, c Config) error {
 		return fmt.Errorf("the configuration cannot work:\n%w", err)
 	}
 	ctx = command.WithLogger(ctx, os.Stderr, c.Verbosity)
+	if err := command.HubManager.Tell(ctx, metrics.Registry); err != nil {
+		return err
+	}
 	c.foreign.notes.Log(ctx)
 	if c.TrustAsOCM {
 		ctrl.LoggerFrom(ctx).Info("Warning: --trust-as-ocm is set, so the hub trusts more than it has to: docs/security.md " +
