@@ -146,11 +146,12 @@ unit: ## Run the unit tests, without control planes (UNIT_PACKAGES=./hub/install
 check: $(BIN)/golangci-lint ## Check what differs from a commit: format, imports, citations, linters (CHECK_BASE=origin/main)
 	@wrong=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go' | while read -r f; do [ -f "$$f" ] && echo "$$f"; done)); \
 		[ -z "$$wrong" ] || { echo "run gofmt -w on:"; echo "$$wrong"; exit 1; }
-	go test ./test/arch ./test/rows/... ./test/reference/... ./test/bugs
-	@changed=$$( (git diff --name-only --diff-filter=d $(CHECK_BASE) -- '*.go'; git ls-files -o --exclude-standard '*.go') | \
+	@red=0; go test ./test/arch ./test/rows/... ./test/reference/... ./test/bugs || red=1; \
+	changed=$$( (git diff --name-only --diff-filter=d $(CHECK_BASE) -- '*.go'; git ls-files -o --exclude-standard '*.go') | \
 		xargs -r -n 1 dirname | sort -u | while read -r d; do go list -find "./$$d" >/dev/null 2>&1 && echo "./$$d"; done); \
 		[ -z "$$changed" ] || GOLANGCI_LINT_CACHE=$${GOLANGCI_LINT_CACHE:-$(CURDIR)/$(BIN)/lint-cache} \
-			$(BIN)/golangci-lint run --timeout 30m --allow-parallel-runners $$changed
+			$(BIN)/golangci-lint run --timeout 30m --allow-parallel-runners $$changed || red=1; \
+		exit $$red
 
 .PHONY: house
 house: ## Print the size and the shape of the packages (HOUSE_PACKAGES=./hub/...)
@@ -178,8 +179,10 @@ test-samples: ## Test the sample add-ons
 	done
 
 .PHONY: plugin
-plugin: ## Build kubectl-spokelet, the plugin "kubectl spokelet", into bin
+plugin: ## Build kubectl-spokelet, the plugin "kubectl spokelet", and what completes it into bin
 	cd cmd/kubectl-spokelet && $(GOBUILD) -o ../../$(BIN)/kubectl-spokelet .
+	@printf '#!/bin/sh\nexec kubectl-spokelet __complete "$$@"\n' >$(BIN)/kubectl_complete-spokelet
+	@chmod +x $(BIN)/kubectl_complete-spokelet
 
 .PHONY: plugin-dist
 plugin-dist: ## Build the plugin for five platforms with checksums and a manifest of krew, into bin/plugin (PLUGIN_URL=https://example.com/v1)

@@ -84,15 +84,12 @@ func setup(ctx context.Context, mgr *hubprocess.Manager, c Config, foreignWorks 
 		},
 		configs.roller,
 		deployer,
-		&token.Reconciler{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), AddOns: addOns, Clock: now, Workers: c.Workers,
-		},
 	}
 	optional, err := optionalReconcilers(mgr, c, placements.Passes)
 	if err != nil {
 		return err
 	}
-	for _, r := range slices.Concat(reconcilers, setReconcilers(mgr, c.Workers), optional) {
+	for _, r := range slices.Concat(reconcilers, smallReconcilers(mgr, addOns, c.Workers), optional) {
 		if err := r.SetupWithManager(mgr); err != nil {
 			return fmt.Errorf("registering %T: %w", r, err)
 		}
@@ -100,10 +97,13 @@ func setup(ctx context.Context, mgr *hubprocess.Manager, c Config, foreignWorks 
 	return nil
 }
 
-// setReconcilers returns the reconcilers of cluster sets and their bindings.
-func setReconcilers(mgr ctrl.Manager, workers int) []reconciler {
+// smallReconcilers returns those that have what all have: of tokens, of cluster sets and of their bindings.
+func smallReconcilers(mgr ctrl.Manager, addOns addonapi.Client, workers int) []reconciler {
 	now := clock.RealClock{}
 	return []reconciler{
+		&token.Reconciler{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), AddOns: addOns, Clock: now, Workers: workers,
+		},
 		&clusterset.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: workers},
 		&setbinding.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: workers},
 	}
