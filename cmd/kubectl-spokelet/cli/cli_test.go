@@ -3,9 +3,12 @@ package cli
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +25,7 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name+".txt")
 	if *update {
-		require.NoError(t, os.MkdirAll("testdata", 0o750))
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o750))
 		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
 	}
 	want, err := os.ReadFile(file)
@@ -137,6 +140,40 @@ func TestMoreIsToldOfWhatIsAskedInDetail(t *testing.T) {
 			assert.Empty(t, got.errs)
 			golden(t, name, got.out)
 		})
+	}
+}
+
+func TestAnswersFitTerminalsOfEachWidth(t *testing.T) {
+	server := httptest.NewServer(inDetail())
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(file, []byte(kubeconfig(server.URL)), 0o600))
+	for answer, args := range map[string][]string{
+		"check": {"check"}, "tree": {"tree"}, "tree-cluster": {"tree", "cluster", "store-114", "--all"},
+		"why-addon": {"why", "addon", "logs", "-n", "store-005"}, "why-cluster": {"why", "cluster", "store-114"},
+		"get-addons": {"get", "addons", "-n", "store-005"}, "rollout": {"rollout", "status", "addon", "logs"},
+	} {
+		for _, width := range []int{60, 80, 200} {
+			for _, language := range []string{"C", "de_DE.UTF-8"} {
+				name := fmt.Sprintf("%s-%d-%s", answer, width, language[:1])
+				t.Run(name, func(t *testing.T) {
+					in := map[string]string{"COLUMNS": strconv.Itoa(width), "LANG": language}
+					got := runIn(t.Context(), t, in, append([]string{"--kubeconfig", file}, args...)...)
+					assert.Empty(t, got.errs)
+					said := strings.ReplaceAll(got.out, server.URL, "https://hub.example")
+					golden(t, filepath.Join("widths", name), said)
+					for line := range strings.Lines(said) {
+						line = strings.TrimSuffix(line, "\n")
+						if !strings.HasPrefix(strings.TrimSpace(line), "next: ") { // A command stays whole, to be copied.
+							assert.LessOrEqual(t, len([]rune(line)), width, line)
+						}
+						if language == "C" {
+							assert.Equal(t, len(line), len([]rune(line)), line)
+						}
+					}
+				})
+			}
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/show"
 	"github.com/spokelet/spokelet/internal/version"
 )
 
@@ -155,8 +156,9 @@ func (p *Plugin) checked(ctx context.Context, f report.Fleet, r *fleet.Reader, g
 		return err
 	}
 	t := p.terminal()
-	if _, err := fmt.Fprintf(t.Out, "hub %s  Kubernetes %s  %d clusters, %d add-ons on them\n",
-		r.Source.Name(), kubernetes, len(f.Clusters), len(f.AddOns)); err != nil {
+	err = t.Say("hub %s  Kubernetes %s  %d clusters, %d add-ons on them",
+		show.Safe(r.Source.Name()), show.Safe(kubernetes), len(f.Clusters), len(f.AddOns))
+	if err != nil {
 		return err
 	}
 	if err := errors.Join(t.Gaps(r.Gaps), t.Problems(groups)); err != nil {

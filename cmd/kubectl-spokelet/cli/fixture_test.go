@@ -355,10 +355,16 @@ func run(t *testing.T, args ...string) outcome {
 // runUntil runs a command line until the context ends.
 func runUntil(ctx context.Context, t *testing.T, args ...string) outcome {
 	t.Helper()
+	return runIn(ctx, t, map[string]string{"COLUMNS": "110", "LANG": "C.UTF-8"}, args...)
+}
+
+// runIn is runUntil in an environment.
+func runIn(ctx context.Context, t *testing.T, environment map[string]string, args ...string) outcome {
+	t.Helper()
 	var out, errs bytes.Buffer
 	p := &Plugin{
 		Streams:     genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errs},
-		Environment: func(name string) string { return map[string]string{"COLUMNS": "110", "LANG": "C.UTF-8"}[name] },
+		Environment: func(name string) string { return environment[name] },
 		Now:         noon, Pause: pause,
 	}
 	p.Init()

@@ -241,7 +241,7 @@ func (f AddOnFacts) rendered() string {
 		manifests += len(f.Works[i].Spec.Workload.Manifests)
 		works = append(works, f.Works[i].Metadata.Name)
 	}
-	return fmt.Sprintf("%s in ManifestWork %s", count(manifests, "manifest"), message.List(works, 3, ", "))
+	return fmt.Sprintf("%s in ManifestWork %s", Count(manifests, "manifest"), message.List(works, 3, ", "))
 }
 
 // applied is the step of the works of the add-on.
@@ -464,7 +464,7 @@ func WorkChain(namespace, name string, w *fleet.Work) Chain {
 	of := AddOnFacts{AddOn: &fleet.AddOn{}}
 	of.AddOn.Status.Conditions = w.Status.Conditions
 	chain.Steps = []Step{
-		of.condition("applied", "Applied", count(len(w.Spec.Workload.Manifests), "manifest")),
+		of.condition("applied", "Applied", Count(len(w.Spec.Workload.Manifests), "manifest")),
 		of.condition("available", "Available", ""), of.optional("deleting", "Deleting"),
 	}
 	chain.Steps = slices.DeleteFunc(chain.Steps, func(s Step) bool { return s.Name == "" })

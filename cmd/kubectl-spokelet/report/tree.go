@@ -53,7 +53,7 @@ func (n Node) Names() []string {
 // their own. all adds the clusters without any, and what is in force on those that are well.
 func Tree(f Fleet, hub string, all bool) Node {
 	t := grow(f, all)
-	root := Node{Name: hub + " (" + count(len(f.Clusters), "cluster") + ")"}
+	root := Node{Name: hub + " (" + Count(len(f.Clusters), "cluster") + ")"}
 	for _, name := range addOnNames(f) {
 		root.Children = append(root.Children, t.addOn(name))
 	}
@@ -98,7 +98,7 @@ func ClusterTree(f Fleet, works []fleet.Work, name string, all bool) Node {
 	}
 	for i := range works {
 		w := &works[i]
-		said := count(len(w.Spec.Workload.Manifests), "manifest")
+		said := Count(len(w.Spec.Workload.Manifests), "manifest")
 		root.Children = t.add(root.Children, KindWork+"/"+w.Metadata.Name, OfWork(w), said)
 	}
 	return root
@@ -272,11 +272,11 @@ func together(clusters []string) string {
 	if len(clusters) == 1 {
 		return clusters[0]
 	}
-	return count(len(clusters), "cluster") + ", first " + clusters[0]
+	return Count(len(clusters), "cluster") + ", first " + clusters[0]
 }
 
-// count writes a number with what it counts.
-func count(n int, of string) string {
+// Count writes a number with what it counts.
+func Count(n int, of string) string {
 	if n != 1 {
 		of += "s"
 	}

@@ -44,7 +44,7 @@ func AddOnDetails(a *fleet.AddOn) Details {
 
 // WorkDetails returns the details of a work.
 func WorkDetails(w *fleet.Work) Details {
-	return Details{Content: count(len(w.Spec.Workload.Manifests), "manifest")}
+	return Details{Content: Count(len(w.Spec.Workload.Manifests), "manifest")}
 }
 
 // certificateLayout is how agents, also those of OCM, write the end of a certificate into the message of its condition.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
@@ -26,6 +27,29 @@ func (p *page) block(indent int, text string) {
 	}
 }
 
+// item adds a line of a list behind its mark of four characters. One that is too wide goes on below.
+func (p *page) item(mark, text string) {
+	const indent = 8
+	lines := []string{text}
+	if utf8.RuneCountInString(text) > p.Width-indent {
+		lines = Wrap(text, p.Width-indent)
+	}
+	p.line("  %s  %s", mark, lines[0])
+	for _, line := range lines[1:] {
+		p.line("%s%s", strings.Repeat(" ", indent), line)
+	}
+}
+
+// Say writes a line, broken where it is too wide. Text of objects in it has to be safe.
+func (t Terminal) Say(format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	if utf8.RuneCountInString(text) > t.Width {
+		text = strings.Join(Wrap(text, t.Width), "\n")
+	}
+	_, err := fmt.Fprintln(t.Out, text)
+	return err
+}
+
 // flush writes the page.
 func (p *page) flush() error {
 	_, err := fmt.Fprint(p.Out, p.lines.String())
@@ -46,7 +70,9 @@ func (t Terminal) Chain(c report.Chain) error {
 			verdict += ", since " + age
 		}
 	}
-	p.line("%s", p.paint(strong, p.text(name)+": "+p.text(verdict)))
+	for _, line := range Wrap(p.text(name)+": "+p.text(verdict), p.Width) {
+		p.line("%s", p.paint(strong, line))
+	}
 	for i, step := range c.Steps {
 		if step.Side != "" && (i == 0 || c.Steps[i-1].Side == "") {
 			p.line("on the cluster, %s", p.text(c.Looked))
@@ -101,7 +127,7 @@ func (p *page) state(s report.State) string {
 func (t Terminal) Problems(groups []report.Group) error {
 	p := &page{Terminal: t}
 	for _, g := range groups {
-		p.line("  %s  %s  %s  [%s]", p.paint(bad, "FAIL"), p.text(g.Name()), p.text(g.First.Title), g.First.Code)
+		p.item(p.paint(bad, "FAIL"), fmt.Sprintf("%s  %s  [%s]", p.text(g.Name()), p.text(g.First.Title), g.First.Code))
 		if age := t.Since(g.First.Since); age != "" {
 			p.line("        since %s", age)
 		}

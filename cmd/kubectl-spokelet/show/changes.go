@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/change"
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 func (t Terminal) Changes(addOn string, clusters int, groups []change.Group, rollouts []change.Rollout) error {
 	p := &page{Terminal: t}
 	p.line("%s", p.paint(strong, fmt.Sprintf("addon/%s on %s: %s; compared with what the hub wants now", p.text(addOn),
-		count(clusters, "cluster"), count(len(groups), "different result"))))
+		report.Count(clusters, "cluster"), report.Count(len(groups), "different result"))))
 	for _, group := range groups {
 		p.group(group)
 	}
@@ -35,14 +36,6 @@ func (t Terminal) Changes(addOn string, clusters int, groups []change.Group, rol
 	return p.flush()
 }
 
-// count writes a number with what it counts.
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 // group writes the differences of some clusters.
 func (p *page) group(group change.Group) {
 	names := group.Clusters[:min(fewClusters, len(group.Clusters))]
@@ -50,7 +43,7 @@ func (p *page) group(group change.Group) {
 	if len(names) < len(group.Clusters) {
 		listed += ", ..."
 	}
-	p.line("%s (%s)", count(len(group.Clusters), "cluster"), p.text(listed))
+	p.line("%s (%s)", report.Count(len(group.Clusters), "cluster"), p.text(listed))
 	if !group.Changes() {
 		p.line("  it is not deployed, before and after")
 		p.block(4, group.Problem)
@@ -120,8 +113,8 @@ func (p *page) rollout(r change.Rollout) string {
 	case r.Stops != "":
 		return of + "nothing moves: " + p.text(r.Stops)
 	case len(r.Waves) == 1:
-		return of + count(total, "cluster") + " would move at once" + soonest
+		return of + report.Count(total, "cluster") + " would move at once" + soonest
 	}
-	return of + count(total, "cluster") +
+	return of + report.Count(total, "cluster") +
 		fmt.Sprintf(" would move in %d waves of %d at most%s", len(r.Waves), largest, soonest)
 }

@@ -17,7 +17,7 @@ func (t Terminal) Rollout(r report.Rollout) error {
 	case r.Complete:
 		verdict = "is complete"
 	case r.Failed > 0:
-		verdict = count(r.Failed, "cluster") + " failed"
+		verdict = report.Count(r.Failed, "cluster") + " failed"
 	}
 	p.line("%s", p.paint(strong, "addon/"+p.text(r.AddOn)+": "+verdict))
 	for _, placement := range r.Placements {

@@ -35,27 +35,52 @@ func (t Terminal) Table(table Table) error {
 	for _, width := range widths[:last] {
 		left -= width + gap
 	}
-	widths[last] = max(left, leastWidth/3)
+	stacked := left < leastLast
+	if stacked { // In a narrow terminal the last column is below the others.
+		left = t.Width - stackedAt
+	}
 	for n, row := range rows {
-		for i, line := range lines(row[last], widths[last], max(table.Lines, 1)) {
-			cells := row[:last]
-			if i > 0 {
-				cells = make([]string, last)
-				if n <= len(table.Below) {
-					cells[0] = table.Below[n-1]
-				}
-			}
-			text := strings.TrimRight(columns(cells, widths)+line, " ")
-			if n == 0 {
-				text = t.paint(strong, text)
-			}
-			if _, err := fmt.Fprintln(t.Out, text); err != nil {
-				return err
-			}
+		said := lines(row[last], left, max(table.Lines, 1))
+		if stacked && (n == 0 || row[last] == "") {
+			said = nil
+		}
+		first := columns(row[:last], widths)
+		if !stacked && len(said) > 0 {
+			first, said = first+said[0], said[1:]
+		}
+		text := strings.TrimRight(first, " ")
+		if n == 0 {
+			text = t.paint(strong, text)
+		}
+		for _, line := range said {
+			text += "\n" + table.further(n-1, widths, stacked) + line
+		}
+		if _, err := fmt.Fprintln(t.Out, text); err != nil {
+			return err
 		}
 	}
 	return nil
 }
+
+// further returns what stands before a further line of a row.
+func (table Table) further(row int, widths []int, stacked bool) string {
+	cells, below := make([]string, len(widths)-1), ""
+	if row < len(table.Below) {
+		below = table.Below[row]
+	}
+	if stacked {
+		return below + strings.Repeat(" ", max(stackedAt-utf8.RuneCountInString(below), gap))
+	}
+	cells[0] = below
+	return columns(cells, widths)
+}
+
+const (
+	// leastLast is the least width of the last column beside the others.
+	leastLast = 30
+	// stackedAt is where it begins below them.
+	stackedAt = 8
+)
 
 // columns writes cells in columns of the widths.
 func columns(cells []string, widths []int) string {
