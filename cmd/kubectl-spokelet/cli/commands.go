@@ -116,7 +116,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// wholeFleet reads a fleet, or one cluster of it. It is an error where not even the clusters or the add-ons can be read.
+// wholeFleet reads a fleet, or one cluster of it. It is an error where neither clusters nor add-ons can be read.
 func wholeFleet(ctx context.Context, r *fleet.Reader, cluster string) (report.Fleet, error) {
 	f, err := readFleet(ctx, r, cluster)
 	if err == nil && r.Lacks("managedclusters") && r.Lacks("managedclusteraddons") {

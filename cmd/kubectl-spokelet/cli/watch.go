@@ -29,29 +29,20 @@ func (p *Plugin) watched(ctx context.Context, w watch, do func(context.Context) 
 	if !w.on || p.from != "" {
 		return do(ctx)
 	}
-	for p.again = false; ; p.again = true {
+	for p.again = false; ctx.Err() == nil; p.again = true {
 		err := do(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, errUse):
+		if errors.Is(err, errUse) {
 			return err
-		case err != nil && !errors.Is(err, errProblem):
+		}
+		if err != nil && !errors.Is(err, errProblem) && ctx.Err() == nil {
 			p.progress.clear()
 			fmt.Fprintf(p.Streams.ErrOut, "%s: %s\n", nameOfProgram, show.Safe(err.Error()))
 		}
 		if p.Pause(ctx, answerAgain) != nil {
-			return ignoreProblem(err)
+			break
 		}
 	}
-}
-
-// ignoreProblem returns an error unless it says that the answer has a problem: who ends a watch has seen it.
-func ignoreProblem(err error) error {
-	if errors.Is(err, errProblem) {
-		return nil
-	}
-	return err
+	return nil // Who ends a watch has seen what it found.
 }
 
 // quiet is how long a command reads before it tells at a terminal what it reads.
