@@ -29,20 +29,24 @@ func (p *Plugin) watched(ctx context.Context, w watch, do func(context.Context) 
 	if !w.on || p.from != "" {
 		return do(ctx)
 	}
-	for p.again = false; ctx.Err() == nil; p.again = true {
-		err := do(ctx)
-		if errors.Is(err, errUse) {
-			return err
-		}
-		if err != nil && !errors.Is(err, errProblem) && ctx.Err() == nil {
-			p.progress.clear()
-			fmt.Fprintf(p.Streams.ErrOut, "%s: %s\n", nameOfProgram, show.Safe(err.Error()))
-		}
-		if p.Pause(ctx, answerAgain) != nil {
-			break
+	for p.again = false; ; p.again = true {
+		if err := p.attempt(ctx, do); err != nil || p.Pause(ctx, answerAgain) != nil {
+			return err // None where a person ends the watch: it has shown what it found.
 		}
 	}
-	return nil // Who ends a watch has seen what it found.
+}
+
+// attempt answers once, and tells what went wrong unless that does not change.
+func (p *Plugin) attempt(ctx context.Context, do func(context.Context) error) error {
+	err := do(ctx)
+	if errors.Is(err, errUse) {
+		return err
+	}
+	if err != nil && !errors.Is(err, errProblem) && ctx.Err() == nil {
+		p.progress.clear()
+		fmt.Fprintf(p.Streams.ErrOut, "%s: %s\n", nameOfProgram, show.Safe(err.Error()))
+	}
+	return nil
 }
 
 // quiet is how long a command reads before it tells at a terminal what it reads.
