@@ -49,8 +49,9 @@ func (d *demo) hubSteps() []step {
 		{title: "Enabling the add-on web, version v1", do: d.enableWeb, after: d.askDiff,
 			why: "An AddOnTemplate is all that it needs. Clusters come one at a time, when the last was well for 5 seconds. " +
 				"What an upgrade to v2 would do can be asked before:"},
-		{title: "Upgrading web to v2, which cluster2 cannot pull", do: d.stopUpgrade, after: d.ask("rollout status addon web"),
-			why: "Clusters move one at a time; the first that is not well stops the rollout, and cluster3 keeps v1."},
+		{title: "Upgrading web to v2, which cluster2 cannot pull", do: d.stopUpgrade,
+			after: d.ask("rollout status addon web"),
+			why:   "Clusters move one at a time; the first that is not well stops the rollout, and cluster3 keeps v1."},
 		{title: "Making the image available: the upgrade goes on", do: d.resumeUpgrade,
 			after: d.ask("rollout status addon web"),
 			why:   "Nobody restarts a rollout: it goes on when the cluster is well."},

@@ -27,26 +27,29 @@ func addOnFaults() map[string]fault {
 		"the template does not exist": {
 			code: causes.ConfigurationKept, ask: ofAddOn,
 			inject: func(t *testing.T, name string) {
+				t.Helper()
 				apply(t, world.hub, definition(name, ""))
 				installOn(t, near, name, nil)
 			},
-			repair: func(t *testing.T, name string) { apply(t, world.hub, template(name, settings(name), "")) },
+			repair: func(t *testing.T, name string) { t.Helper(); apply(t, world.hub, template(name, settings(name), "")) },
 		},
 		"a variable of the template has no value": {
 			code: causes.NotRendered, ask: ofAddOn, well: true,
-			prepare: func(t *testing.T, name string) { simple(t, name, settings(name)) },
+			prepare: func(t *testing.T, name string) { t.Helper(); simple(t, name, settings(name)) },
 			inject: func(t *testing.T, name string) {
+				t.Helper()
 				broken := `{apiVersion: v1, kind: ConfigMap, metadata: {name: ` + name + `, namespace: default}, data: {a: "{{NOBODY}}"}}`
 				apply(t, world.hub, template(name, broken, ""))
 			},
-			repair: func(t *testing.T, name string) { apply(t, world.hub, template(name, settings(name), "")) },
+			repair: func(t *testing.T, name string) { t.Helper(); apply(t, world.hub, template(name, settings(name), "")) },
 		},
 		"the template is of another add-on": {
 			code: causes.RegistrationFailed, ask: ofAddOn,
 			inject: func(t *testing.T, name string) {
+				t.Helper()
 				role := `{type: KubeClient, kubeClient: {hubPermissions: [{type: CurrentCluster, currentCluster: {clusterRoleName: view}}]}}`
 				apply(t, world.hub, template(name, settings(name), role))
-				patch(t, world.hub, unstructuredTemplate(name), `{"spec":{"addonName":"another"}}`, false)
+				patch(t, world.hub, unstructuredTemplate(name), `{"spec":{"addonName":"another"}}`)
 				apply(t, world.hub, definition(name, ""))
 				installOn(t, near, name, nil)
 			},
@@ -54,27 +57,31 @@ func addOnFaults() map[string]fault {
 		"the configuration does not exist": {
 			code: causes.ConfigurationKept, ask: ofAddOn,
 			inject: func(t *testing.T, name string) {
+				t.Helper()
 				apply(t, world.hub, template(name, settings(name), ""))
 				apply(t, world.hub, definition(name, ""))
 				installOn(t, near, name, nil, config(name))
 			},
 			repair: func(t *testing.T, name string) {
+				t.Helper()
 				apply(t, world.hub, format(`{apiVersion: addon.open-cluster-management.io/v1alpha1, kind: AddOnDeploymentConfig, metadata: {name: %[1]s, namespace: default}, spec: {}}`, name))
 			},
 		},
 		"the role on the hub does not exist": {
 			code: causes.RegistrationFailed, ask: ofAddOn,
 			inject: func(t *testing.T, name string) {
+				t.Helper()
 				apply(t, world.hub, template(name, settings(name), `{type: KubeClient, kubeClient: {hubPermissions: [
 				  {type: CurrentCluster, currentCluster: {clusterRoleName: `+name+`}}]}}`))
 				apply(t, world.hub, definition(name, ""))
 				installOn(t, near, name, nil)
 			},
-			repair: func(t *testing.T, name string) { apply(t, world.hub, format(grant, name)) },
+			repair: func(t *testing.T, name string) { t.Helper(); apply(t, world.hub, format(grant, name)) },
 		},
 		"the CA of the signer does not exist": {
 			code: causes.RequestRefused, ask: ofAddOn,
 			inject: func(t *testing.T, name string) {
+				t.Helper()
 				apply(t, world.hub, template(name, settings(name), `{type: CustomSigner, customSigner: {
 				  signerName: example.com/`+name+`, subject: {user: `+name+`}, signingCA: {name: `+name+`}}}`))
 				apply(t, world.hub, definition(name, ""))
@@ -84,6 +91,7 @@ func addOnFaults() map[string]fault {
 		"the hosting cluster does not exist": {
 			code: causes.HostingInvalid, ask: ofAddOn,
 			inject: func(t *testing.T, name string) {
+				t.Helper()
 				apply(t, world.hub, template(name, settings(name), ""))
 				apply(t, world.hub, definition(name, ""))
 				installOn(t, near, name, map[string]string{names.AnnotationHostingCluster: "nobody"})
@@ -92,10 +100,12 @@ func addOnFaults() map[string]fault {
 		"the hosting cluster does not consent": {
 			code: causes.HostingInvalid, ask: ofAddOn,
 			prepare: func(t *testing.T, name string) {
+				t.Helper()
 				joined(t, name+"-host")
-				patch(t, world.hub, member(name+"-host"), `{"metadata":{"annotations":{"`+names.AnnotationHosts+`":"another"}}}`, false)
+				patch(t, world.hub, member(name+"-host"), `{"metadata":{"annotations":{"`+names.AnnotationHosts+`":"another"}}}`)
 			},
 			inject: func(t *testing.T, name string) {
+				t.Helper()
 				apply(t, world.hub, template(name, settings(name), ""))
 				apply(t, world.hub, definition(name, ""))
 				installOn(t, near, name, map[string]string{names.AnnotationHostingCluster: name + "-host"})
@@ -103,21 +113,23 @@ func addOnFaults() map[string]fault {
 		},
 		"a finalizer of another program keeps the add-on": {
 			code: causes.DeletionWaits, ask: ofAddOn, well: true,
-			prepare: func(t *testing.T, name string) { simple(t, name, settings(name)) },
+			prepare: func(t *testing.T, name string) { t.Helper(); simple(t, name, settings(name)) },
 			inject: func(t *testing.T, name string) {
-				patch(t, world.hub, addOn(name), `{"metadata":{"finalizers":["example.com/backup"]}}`, false)
+				t.Helper()
+				patch(t, world.hub, addOn(name), `{"metadata":{"finalizers":["example.com/backup"]}}`)
 				remove(t, world.hub, addOn(name))
 			},
 		},
 		"the cluster of the add-on is denied": {
 			code: causes.ClusterDenied, ask: func(name string) string { return "addon " + name + " -n " + name },
 			prepare: func(t *testing.T, name string) {
+				t.Helper()
 				joined(t, name)
 				apply(t, world.hub, template(name, settings(name), ""))
 				apply(t, world.hub, definition(name, ""))
 				installOn(t, name, name, nil)
 			},
-			inject: func(t *testing.T, name string) { accepts(t, name, false) },
+			inject: func(t *testing.T, name string) { t.Helper(); accepts(t, name, false) },
 		},
 	}
 	addPlacements(all)
@@ -162,24 +174,31 @@ spec:
   predicates: [{requiredClusterSelector: {labelSelector: {matchLabels: {%[1]s: "yes"}}}}]
 `
 	defined := func(t *testing.T, name string) {
+		t.Helper()
 		apply(t, world.hub, template(name, settings(name), ""))
 		apply(t, world.hub, definition(name, format(places, name)))
 	}
 	selected := func(t *testing.T, name string) {
+		t.Helper()
 		apply(t, world.hub, format(placement, name))
-		patch(t, world.hub, member(near), `{"metadata":{"labels":{"`+name+`":"yes"}}}`, false)
+		patch(t, world.hub, member(near), `{"metadata":{"labels":{"`+name+`":"yes"}}}`)
 	}
 	all["the placement does not exist"] = fault{code: causes.PlacementMissing, ask: ofAddOn, inject: defined, repair: selected}
 	all["the placement selects no cluster"] = fault{
 		code: causes.PlacementEmpty, ask: ofAddOn,
-		inject: func(t *testing.T, name string) { apply(t, world.hub, format(placement, name)); defined(t, name) },
+		inject: func(t *testing.T, name string) {
+			t.Helper()
+			apply(t, world.hub, format(placement, name))
+			defined(t, name)
+		},
 		repair: selected,
 	}
 	all["the placement selects other clusters"] = fault{
 		code: causes.AddOnMissing, ask: ofAddOn,
 		inject: func(t *testing.T, name string) {
+			t.Helper()
 			joined(t, name)
-			patch(t, world.hub, member(name), `{"metadata":{"labels":{"`+name+`":"yes"}}}`, false)
+			patch(t, world.hub, member(name), `{"metadata":{"labels":{"`+name+`":"yes"}}}`)
 			apply(t, world.hub, format(placement, name))
 			defined(t, name)
 			installed(t, name, name)
@@ -187,9 +206,10 @@ spec:
 		repair: selected,
 	}
 	rolls := func(t *testing.T, name string) {
+		t.Helper()
 		for _, cluster := range []string{name + "-a", name + "-b"} {
 			joined(t, cluster)
-			patch(t, world.hub, member(cluster), `{"metadata":{"labels":{"`+name+`":"yes"}}}`, false)
+			patch(t, world.hub, member(cluster), `{"metadata":{"labels":{"`+name+`":"yes"}}}`)
 		}
 		apply(t, world.hub, format(placement, name))
 		apply(t, world.hub, template(name, settings(name), ""))
@@ -213,15 +233,17 @@ spec:
 // addHooks adds the faults of pre-delete hooks.
 func addHooks(all map[string]fault) {
 	hooked := func(t *testing.T, name string) {
+		t.Helper()
 		simple(t, name, settings(name), `{apiVersion: batch/v1, kind: Job, metadata: {name: `+name+`-played, namespace: default,
 		  annotations: {addon.open-cluster-management.io/addon-pre-delete: ""}}, spec: {backoffLimit: 0, template: {spec: {
 		  restartPolicy: Never, containers: [{name: main, image: "registry.example.com/main:v1"}]}}}}`)
 	}
-	leaves := func(t *testing.T, name string) { remove(t, world.hub, addOn(name)) }
+	leaves := func(t *testing.T, name string) { t.Helper(); remove(t, world.hub, addOn(name)) }
 	all["the pre-delete hook does not end"] = fault{code: causes.DeletionWaits, ask: ofAddOn, well: true, prepare: hooked, inject: leaves}
 	all["the pre-delete hook fails"] = fault{
 		code: causes.HookFailed, ask: ofAddOn, well: true, prepare: hooked, later: "the Job has to fail, and the agent to see it",
 		inject: func(t *testing.T, name string) {
+			t.Helper()
 			leaves(t, name)
 			pod(t, "default", name, func(s *corev1.PodStatus) { s.Phase = corev1.PodFailed })
 		},
@@ -237,6 +259,7 @@ func addCredentials(all map[string]fault) {
 	all["a person denies the request of the add-on"] = fault{
 		code: causes.RequestRefused, ask: ofAddOn,
 		inject: func(t *testing.T, name string) {
+			t.Helper()
 			registers(t, name)
 			decides(t, requestOf(t, name), certificatesv1.CertificateDenied)
 		},
@@ -244,6 +267,7 @@ func addCredentials(all map[string]fault) {
 	all["nobody signs for the signer of the add-on"] = fault{
 		code: causes.RequestNotSigned, ask: ofAddOn, later: pending,
 		inject: func(t *testing.T, name string) {
+			t.Helper()
 			registersOn(t, near, name, addonv1beta1.RegistrationConfig{
 				Type: addonv1beta1.CustomSigner, CustomSigner: &addonv1beta1.CustomSignerConfig{SignerName: "example.com/" + name},
 			})
@@ -254,6 +278,7 @@ func addCredentials(all map[string]fault) {
 		code: causes.TokenFailed, ask: func(name string) string { return "addon " + name + " -n " + name },
 		prepare: joined,
 		inject: func(t *testing.T, name string) {
+			t.Helper()
 			create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: name + "-agent"}})
 			registersOn(t, name, name, addonv1beta1.RegistrationConfig{
 				Type: addonv1beta1.KubeClient, KubeClient: &addonv1beta1.KubeClientConfig{Driver: "token"},
@@ -266,18 +291,20 @@ func addCredentials(all map[string]fault) {
 func workloadFaults() map[string]fault {
 	const namespace = "default"
 	deployed := func(t *testing.T, name string) {
+		t.Helper()
 		simple(t, name, deployment(name+"-"+played, namespace))
 		pod(t, namespace, name, runs(true))
 	}
 	podIs := func(change func(*corev1.PodStatus)) fault {
 		return fault{
 			code: causes.WorkloadNotReady, ask: ofAddOn, well: true, prepare: deployed,
-			inject: func(t *testing.T, name string) { pod(t, namespace, name, change) },
-			repair: func(t *testing.T, name string) { pod(t, namespace, name, runs(true)) },
+			inject: func(t *testing.T, name string) { t.Helper(); pod(t, namespace, name, change) },
+			repair: func(t *testing.T, name string) { t.Helper(); pod(t, namespace, name, runs(true)) },
 		}
 	}
 	lease := podIs(waits("ImagePullBackOff", "manifest unknown"))
 	lease.ask, lease.prepare = intoAddOn, func(t *testing.T, name string) {
+		t.Helper()
 		renews(t, namespace, name, 0)
 		leased(t, name, deployment(name+"-"+played, namespace))
 		pod(t, namespace, name, runs(true))
@@ -295,6 +322,7 @@ func workloadFaults() map[string]fault {
 		"a quota refuses the pods": {
 			code: causes.WorkloadNotReady, ask: ofAddOn,
 			inject: func(t *testing.T, name string) {
+				t.Helper()
 				namespaceOn(t, world.cluster, name)
 				apply(t, world.cluster, format(`{apiVersion: v1, kind: ResourceQuota, metadata: {name: none, namespace: %[1]s}, spec: {hard: {pods: "0"}}}`, name))
 				simple(t, name, deployment(name, name))
@@ -302,34 +330,36 @@ func workloadFaults() map[string]fault {
 		},
 		"the readiness probe fails": {
 			code: causes.ProbeFailed, ask: ofAddOn, well: true, prepare: deployed,
-			inject: func(t *testing.T, name string) { pod(t, namespace, name, runs(false)) },
-			repair: func(t *testing.T, name string) { pod(t, namespace, name, runs(true)) },
+			inject: func(t *testing.T, name string) { t.Helper(); pod(t, namespace, name, runs(false)) },
+			repair: func(t *testing.T, name string) { t.Helper(); pod(t, namespace, name, runs(true)) },
 		},
 		"the namespace of the add-on does not exist": {
 			code: causes.NotApplied, ask: ofAddOn,
-			inject: func(t *testing.T, name string) { simple(t, name, deployment(name, name)) },
-			repair: func(t *testing.T, name string) { namespaceOn(t, world.cluster, name) },
+			inject: func(t *testing.T, name string) { t.Helper(); simple(t, name, deployment(name, name)) },
+			repair: func(t *testing.T, name string) { t.Helper(); namespaceOn(t, world.cluster, name) },
 		},
 		"the cluster does not serve a kind of the add-on": {
 			code: causes.NotApplied, ask: ofAddOn,
 			inject: func(t *testing.T, name string) {
+				t.Helper()
 				simple(t, name, `{apiVersion: nowhere.example/v1, kind: Missing, metadata: {name: x, namespace: default}}`)
 			},
-			repair: func(t *testing.T, name string) { apply(t, world.hub, template(name, settings(name), "")) },
+			repair: func(t *testing.T, name string) { t.Helper(); apply(t, world.hub, template(name, settings(name), "")) },
 		},
 		"the agent of the add-on never renews its lease": {
 			code: causes.LeaseMissing, ask: ofAddOn,
-			inject: func(t *testing.T, name string) { leased(t, name, settings(name)) },
-			repair: func(t *testing.T, name string) { renews(t, names.NamespaceAgentAddon, name, 0) },
+			inject: func(t *testing.T, name string) { t.Helper(); leased(t, name, settings(name)) },
+			repair: func(t *testing.T, name string) { t.Helper(); renews(t, names.NamespaceAgentAddon, name, 0) },
 		},
 		"the agent of the add-on stops renewing its lease": {
 			code: causes.LeaseStopped, ask: ofAddOn, well: true,
 			prepare: func(t *testing.T, name string) {
+				t.Helper()
 				renews(t, names.NamespaceAgentAddon, name, 0)
 				leased(t, name, settings(name))
 			},
-			inject: func(t *testing.T, name string) { renews(t, names.NamespaceAgentAddon, name, time.Hour) },
-			repair: func(t *testing.T, name string) { renews(t, names.NamespaceAgentAddon, name, 0) },
+			inject: func(t *testing.T, name string) { t.Helper(); renews(t, names.NamespaceAgentAddon, name, time.Hour) },
+			repair: func(t *testing.T, name string) { t.Helper(); renews(t, names.NamespaceAgentAddon, name, 0) },
 		},
 	}
 	return all
@@ -340,7 +370,7 @@ func leased(t *testing.T, name, manifest string) {
 	t.Helper()
 	apply(t, world.hub, template(name, manifest, ""))
 	patch(t, world.hub, unstructuredTemplate(name),
-		`{"metadata":{"annotations":{"addon.spokelet.io/health-probe":"Lease"}}}`, false)
+		`{"metadata":{"annotations":{"addon.spokelet.io/health-probe":"Lease"}}}`)
 	apply(t, world.hub, definition(name, ""))
 	installOn(t, near, name, nil)
 }

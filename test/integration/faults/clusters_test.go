@@ -28,23 +28,23 @@ func clusterFaults() map[string]fault {
 	all := map[string]fault{
 		"nobody has accepted the cluster": {
 			code: causes.ClusterNotAccepted, ask: ofCluster,
-			inject: func(t *testing.T, name string) { create(t, member(name)) },
-			repair: func(t *testing.T, name string) { accepts(t, name, true); joins(t, name) },
+			inject: func(t *testing.T, name string) { t.Helper(); create(t, member(name)) },
+			repair: func(t *testing.T, name string) { t.Helper(); accepts(t, name, true); joins(t, name) },
 		},
 		"a person denies a cluster that was accepted": {
 			code: causes.ClusterDenied, ask: ofCluster, well: true, prepare: joined,
-			inject: func(t *testing.T, name string) { accepts(t, name, false) },
-			repair: func(t *testing.T, name string) { accepts(t, name, true) },
+			inject: func(t *testing.T, name string) { t.Helper(); accepts(t, name, false) },
+			repair: func(t *testing.T, name string) { t.Helper(); accepts(t, name, true) },
 		},
 		"the cluster does not exist": {
 			code: causes.ClusterMissing, ask: ofCluster, inject: func(*testing.T, string) {}, repair: joined,
 		},
 		"the namespace of the cluster was there before": {
 			code: causes.NamespaceOfOthers, ask: ofCluster,
-			inject: func(t *testing.T, name string) { namespaceOn(t, world.hub, name); accepted(t, name) },
+			inject: func(t *testing.T, name string) { t.Helper(); namespaceOn(t, world.hub, name); accepted(t, name) },
 			repair: func(t *testing.T, name string) {
 				ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-				patch(t, world.hub, ns, `{"metadata":{"labels":{"`+names.LabelClusterName+`":"`+name+`"}}}`, false)
+				patch(t, world.hub, ns, `{"metadata":{"labels":{"`+names.LabelClusterName+`":"`+name+`"}}}`)
 				joins(t, name)
 			},
 		},
@@ -54,10 +54,10 @@ func clusterFaults() map[string]fault {
 		"the heartbeat of the cluster stops": {
 			code: causes.ClusterSilent, ask: ofCluster, well: true, prepare: joined,
 			inject: func(t *testing.T, name string) {
-				patch(t, world.hub, member(name), `{"spec":{"leaseDurationSeconds":1}}`, false)
+				patch(t, world.hub, member(name), `{"spec":{"leaseDurationSeconds":1}}`)
 			},
 			repair: func(t *testing.T, name string) {
-				patch(t, world.hub, member(name), `{"spec":{"leaseDurationSeconds":60}}`, false)
+				patch(t, world.hub, member(name), `{"spec":{"leaseDurationSeconds":60}}`)
 				beats(t, name, 0)
 				available(t, name)
 			},
@@ -68,7 +68,7 @@ func clusterFaults() map[string]fault {
 				return ofCluster(name) + " --spoke-kubeconfig " + world.looker + " --agent-namespace " + name
 			},
 			inject: func(t *testing.T, name string) {
-				patch(t, world.hub, member(name), `{"spec":{"leaseDurationSeconds":1}}`, false)
+				patch(t, world.hub, member(name), `{"spec":{"leaseDurationSeconds":1}}`)
 				namespaceOn(t, world.cluster, name)
 				agent := strings.ReplaceAll(deployment(played, name), "app: played", "app: klusterlet-agent")
 				apply(t, world.cluster, strings.Replace(agent, "{name: played,", "{labels: {app: klusterlet-agent}, name: played,", 1))
@@ -92,7 +92,7 @@ func clusterFaults() map[string]fault {
 			prepare: func(t *testing.T, name string) {
 				joined(t, name)
 				workOf(t, name, "w", workload(settings(name)))
-				patch(t, world.hub, workIn(name, "w"), `{"metadata":{"finalizers":["example.com/backup"]}}`, false)
+				patch(t, world.hub, workIn(name, "w"), `{"metadata":{"finalizers":["example.com/backup"]}}`)
 			},
 			inject: func(t *testing.T, name string) { remove(t, world.hub, member(name)) },
 		},

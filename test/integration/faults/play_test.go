@@ -31,15 +31,11 @@ func apply(t *testing.T, p *suite.Plane, documents string) {
 	require.NoError(t, p.Apply(t.Context(), []byte(documents)))
 }
 
-// patch merges into an object, and into its status where that is asked for.
-func patch(t *testing.T, p *suite.Plane, o client.Object, raw string, status bool) {
+// patch merges into an object.
+func patch(t *testing.T, p *suite.Plane, o client.Object, raw string) {
 	t.Helper()
 	suite.Eventually(t, func() error {
-		of := client.RawPatch(types.MergePatchType, []byte(raw))
-		if status {
-			return p.Client.Status().Patch(t.Context(), o, of)
-		}
-		return p.Client.Patch(t.Context(), o, of)
+		return p.Client.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(raw)))
 	})
 }
 
@@ -121,7 +117,7 @@ func asks(t *testing.T, name, signer string) *certificatesv1.CertificateSigningR
 	return r
 }
 
-// decides decides on a request as a person does.
+// decides approves or denies a request as a person does.
 func decides(t *testing.T, name string, kind certificatesv1.RequestConditionType) {
 	t.Helper()
 	suite.Eventually(t, func() error {
@@ -263,7 +259,7 @@ func runs(ready bool) func(s *corev1.PodStatus) {
 	}
 }
 
-// renews renews the Lease of an add-on in a namespace of the cluster, some time ago.
+// renews writes the Lease of an add-on in a namespace of the cluster, some time ago.
 func renews(t *testing.T, namespace, name string, ago time.Duration) {
 	t.Helper()
 	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -295,10 +291,10 @@ func create(t *testing.T, o client.Object) {
 	require.NoError(t, world.hub.Client.Create(t.Context(), o))
 }
 
-// accepts accepts or denies a cluster.
+// accepts lets a cluster in, or denies it.
 func accepts(t *testing.T, name string, yes bool) {
 	t.Helper()
-	patch(t, world.hub, member(name), fmt.Sprintf(`{"spec":{"hubAcceptsClient":%t}}`, yes), false)
+	patch(t, world.hub, member(name), fmt.Sprintf(`{"spec":{"hubAcceptsClient":%t}}`, yes))
 }
 
 // workIn is a ManifestWork of a cluster by its name.

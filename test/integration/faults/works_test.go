@@ -125,7 +125,7 @@ func workFaults() map[string]fault {
 				workOf(t, near, name, workload(settings(name)))
 				isWell(t, ofWork(name))
 				cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
-				patch(t, world.cluster, cm, `{"metadata":{"finalizers":["example.com/keep"]}}`, false)
+				patch(t, world.cluster, cm, `{"metadata":{"finalizers":["example.com/keep"]}}`)
 			},
 			inject: func(t *testing.T, name string) { remove(t, world.hub, work(name)) },
 		},
