@@ -43,6 +43,7 @@ func clusterFaults() map[string]fault {
 			code: causes.NamespaceOfOthers, ask: ofCluster,
 			inject: func(t *testing.T, name string) { t.Helper(); namespaceOn(t, world.hub, name); accepted(t, name) },
 			repair: func(t *testing.T, name string) {
+				t.Helper()
 				ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 				patch(t, world.hub, ns, `{"metadata":{"labels":{"`+names.LabelClusterName+`":"`+name+`"}}}`)
 				joins(t, name)
@@ -54,9 +55,11 @@ func clusterFaults() map[string]fault {
 		"the heartbeat of the cluster stops": {
 			code: causes.ClusterSilent, ask: ofCluster, well: true, prepare: joined,
 			inject: func(t *testing.T, name string) {
+				t.Helper()
 				patch(t, world.hub, member(name), `{"spec":{"leaseDurationSeconds":1}}`)
 			},
 			repair: func(t *testing.T, name string) {
+				t.Helper()
 				patch(t, world.hub, member(name), `{"spec":{"leaseDurationSeconds":60}}`)
 				beats(t, name, 0)
 				available(t, name)
@@ -68,6 +71,7 @@ func clusterFaults() map[string]fault {
 				return ofCluster(name) + " --spoke-kubeconfig " + world.looker + " --agent-namespace " + name
 			},
 			inject: func(t *testing.T, name string) {
+				t.Helper()
 				patch(t, world.hub, member(name), `{"spec":{"leaseDurationSeconds":1}}`)
 				namespaceOn(t, world.cluster, name)
 				agent := strings.ReplaceAll(deployment(played, name), "app: played", "app: klusterlet-agent")
@@ -84,17 +88,18 @@ func clusterFaults() map[string]fault {
 			"The hub does not have 3 works", "WorksPresent"),
 		"the clock of the cluster is an hour ahead": {
 			code: causes.ClocksDiffer, ask: ofCluster, well: true, prepare: joined,
-			inject: func(t *testing.T, name string) { beats(t, name, time.Hour) },
-			repair: func(t *testing.T, name string) { beats(t, name, 0) },
+			inject: func(t *testing.T, name string) { t.Helper(); beats(t, name, time.Hour) },
+			repair: func(t *testing.T, name string) { t.Helper(); beats(t, name, 0) },
 		},
 		"a work keeps the cluster from being deleted": {
 			code: causes.ClusterDeletion, ask: ofCluster, well: true,
 			prepare: func(t *testing.T, name string) {
+				t.Helper()
 				joined(t, name)
 				workOf(t, name, "w", workload(settings(name)))
 				patch(t, world.hub, workIn(name, "w"), `{"metadata":{"finalizers":["example.com/backup"]}}`)
 			},
-			inject: func(t *testing.T, name string) { remove(t, world.hub, member(name)) },
+			inject: func(t *testing.T, name string) { t.Helper(); remove(t, world.hub, member(name)) },
 		},
 	}
 	addRequests(all)
@@ -104,17 +109,23 @@ func clusterFaults() map[string]fault {
 // addRequests adds the faults of certificate requests of clusters.
 func addRequests(all map[string]fault) {
 	over := func(t *testing.T, name string) {
+		t.Helper()
 		remove(t, world.hub, &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		joins(t, name)
 	}
 	all["the request of the cluster waits for a person"] = fault{
 		code: causes.RequestPending, ask: ofCluster, prepare: nil,
-		inject: func(t *testing.T, name string) { accepted(t, name); asks(t, name, signer) },
-		repair: func(t *testing.T, name string) { decides(t, name, certificatesv1.CertificateApproved); joins(t, name) },
+		inject: func(t *testing.T, name string) { t.Helper(); accepted(t, name); asks(t, name, signer) },
+		repair: func(t *testing.T, name string) {
+			t.Helper()
+			decides(t, name, certificatesv1.CertificateApproved)
+			joins(t, name)
+		},
 	}
 	all["a person denies the request of the cluster"] = fault{
 		code: causes.RequestDenied, ask: ofCluster,
 		inject: func(t *testing.T, name string) {
+			t.Helper()
 			accepted(t, name)
 			asks(t, name, signer)
 			decides(t, name, certificatesv1.CertificateDenied)
@@ -124,6 +135,7 @@ func addRequests(all map[string]fault) {
 	all["nobody signs for the signer of the request"] = fault{
 		code: causes.RequestUnsigned, ask: ofCluster,
 		inject: func(t *testing.T, name string) {
+			t.Helper()
 			accepted(t, name)
 			asks(t, name, nowhere)
 			decides(t, name, certificatesv1.CertificateApproved)
@@ -132,12 +144,13 @@ func addRequests(all map[string]fault) {
 	}
 	all["a request waits, asked for by its name"] = fault{
 		code: causes.RequestPending, ask: ofRequest,
-		inject: func(t *testing.T, name string) { asks(t, name, signer) },
-		repair: func(t *testing.T, name string) { decides(t, name, certificatesv1.CertificateApproved) },
+		inject: func(t *testing.T, name string) { t.Helper(); asks(t, name, signer) },
+		repair: func(t *testing.T, name string) { t.Helper(); decides(t, name, certificatesv1.CertificateApproved) },
 	}
 	all["a request was denied, asked for by its name"] = fault{
 		code: causes.RequestDenied, ask: ofRequest,
 		inject: func(t *testing.T, name string) {
+			t.Helper()
 			asks(t, name, signer)
 			decides(t, name, certificatesv1.CertificateDenied)
 		},
@@ -145,6 +158,7 @@ func addRequests(all map[string]fault) {
 	all["a request has an unknown signer, asked for by its name"] = fault{
 		code: causes.RequestUnsigned, ask: ofRequest,
 		inject: func(t *testing.T, name string) {
+			t.Helper()
 			asks(t, name, nowhere)
 			decides(t, name, certificatesv1.CertificateApproved)
 		},
@@ -155,7 +169,7 @@ func addRequests(all map[string]fault) {
 func reported(code causes.Code, kind, reason, text, well string) fault {
 	return fault{
 		code: code, ask: ofCluster, well: true, prepare: joined,
-		inject: func(t *testing.T, name string) { reports(t, name, kind, "False", reason, text) },
-		repair: func(t *testing.T, name string) { reports(t, name, kind, "True", well, "") },
+		inject: func(t *testing.T, name string) { t.Helper(); reports(t, name, kind, "False", reason, text) },
+		repair: func(t *testing.T, name string) { t.Helper(); reports(t, name, kind, "True", well, "") },
 	}
 }

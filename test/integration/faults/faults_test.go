@@ -87,6 +87,7 @@ func withoutManager() fault {
 	return fault{
 		code: causes.AddOnUnmanaged, ask: ofAddOn,
 		inject: func(t *testing.T, name string) {
+			t.Helper()
 			world.manager.Stop()
 			simple(t, name, settings(name))
 		},
