@@ -19,6 +19,7 @@ const (
 	ObjectMissing      Code = "SPK004"
 	DefinitionMissing  Code = "SPK010"
 	PoliciesMissing    Code = "SPK011"
+	ConversionDown     Code = "SPK012"
 	HubDown            Code = "SPK013"
 )
 
@@ -92,6 +93,7 @@ func Titles() map[Code]string {
 		ObjectMissing:      "an object does not exist",
 		DefinitionMissing:  "a definition is not installed",
 		PoliciesMissing:    "an admission policy is not in force",
+		ConversionDown:     "the conversion of add-ons does not work",
 		HubDown:            "the hub manager does not run",
 		ClusterNotAccepted: "a cluster waits to be accepted",
 		RequestPending:     "a certificate request of a cluster waits for a person",

@@ -3,9 +3,15 @@ package cli
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,11 +24,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/version"
 )
 
 // noon is the time of the tests.
@@ -52,6 +60,8 @@ type hub struct {
 	// asked are the requests, accepted the types that they ask for, and queries the rest of their addresses.
 	asked, accepted, queries []string
 	mutex                    sync.Mutex
+	// unconverted reports that the webhook that converts add-ons does not answer.
+	unconverted bool
 }
 
 // ServeHTTP implements http.Handler.
@@ -109,6 +119,11 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		write(http.StatusOK, map[string]any{"versions": []any{
 			map[string]any{"version": "v1alpha1"}, map[string]any{"version": "v1beta1"},
 		}})
+	case h.unconverted && strings.Contains(path, "/v1beta1/managedclusteraddons"):
+		write(http.StatusInternalServerError, map[string]any{
+			"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "InternalError", "code": 500,
+			"message": "conversion webhook for addon.open-cluster-management.io/v1alpha1 failed: connection refused",
+		})
 	case h.forbidden[plural]:
 		refuse(http.StatusForbidden, "Forbidden")
 	case r.URL.Query().Get("watch") != "":
@@ -179,6 +194,9 @@ const (
 	pathRequests    = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 	pathLeases      = "/apis/coordination.k8s.io/v1/leases"
 	pathEvents      = "/api/v1/events"
+	pathPolicies    = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+	pathBindings    = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
+	pathKinds       = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 )
 
 // condition is a condition that began some minutes before noon.
@@ -266,9 +284,61 @@ func work(namespace, addOn string, conditions ...map[string]any) map[string]any 
 	return w
 }
 
+// governed adds what a hub has besides clusters and add-ons: a hub manager and its policies.
+func governed(t *testing.T, h *hub) *hub {
+	t.Helper()
+	manager := of(names.NamespaceHub, "spokelet-hub")
+	manager["spec"] = map[string]any{"replicas": 2, "template": map[string]any{"spec": map[string]any{
+		"containers": []any{map[string]any{"image": "registry.local:5000/spokelet-hub:" + version.String()}},
+	}}}
+	manager["status"] = map[string]any{"readyReplicas": 2}
+	h.lists[pathDeployments] = []map[string]any{manager}
+	leader := of(names.NamespaceHub, "spokelet-hub")
+	leader["spec"] = map[string]any{
+		"holderIdentity": "spokelet-hub-7d_uid", "leaseDurationSeconds": 15,
+		"renewTime": noon().Add(-5 * time.Second).Format(metav1.RFC3339Micro),
+	}
+	h.lists[pathLeases] = append(h.lists[pathLeases], leader)
+	wanted, err := shippedPolicies()
+	require.NoError(t, err)
+	h.lists[pathPolicies], h.lists[pathBindings] = nil, nil
+	for _, name := range wanted {
+		binding := of("", name)
+		binding["spec"] = map[string]any{"policyName": name, "validationActions": []any{"Deny"}}
+		h.lists[pathPolicies] = append(h.lists[pathPolicies], of("", name))
+		h.lists[pathBindings] = append(h.lists[pathBindings], binding)
+	}
+	definition := of("", "managedclusteraddons.addon.open-cluster-management.io")
+	definition["spec"] = map[string]any{
+		"versions": []any{
+			map[string]any{"name": "v1alpha1", "served": true, "storage": true},
+			map[string]any{"name": "v1beta1", "served": true, "storage": false},
+		},
+		"conversion": map[string]any{"webhook": map[string]any{"clientConfig": map[string]any{
+			"caBundle": authority(t, noon().Add(89*24*time.Hour)),
+		}}},
+	}
+	h.lists[pathKinds] = []map[string]any{definition}
+	return h
+}
+
+// authority is the certificate of an authority in PEM, which ends at an instant.
+func authority(t *testing.T, ends time.Time) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: noon().Add(-time.Hour), NotAfter: ends}
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
+}
+
 // shop is a hub with clusters in trouble: five of forty cannot pull an image, one is silent, one waits for a person.
 func shop() *hub {
-	h := &hub{lists: map[string][]map[string]any{pathLeases: {}, pathDecisions: {}, pathEvents: happened()}, forbidden: map[string]bool{}}
+	h := &hub{lists: map[string][]map[string]any{
+		pathLeases: {}, pathDecisions: {}, pathEvents: happened(), pathDeployments: {}, pathPolicies: {}, pathBindings: {},
+		pathKinds: {},
+	}, forbidden: map[string]bool{}}
 	for i := 1; i <= 40; i++ {
 		name := fmt.Sprintf("store-%03d", i)
 		h.lists[pathClusters] = append(h.lists[pathClusters], cluster(name, alive()))

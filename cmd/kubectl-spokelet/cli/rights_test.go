@@ -35,7 +35,7 @@ func readingOfHub(t *testing.T) [][]string {
 
 // The roles that are shipped have what the commands read, and no more.
 func TestTheRolesHaveJustWhatTheCommandsRead(t *testing.T) {
-	h, cluster := reported(shop()), store()
+	h, cluster := governed(t, reported(shop())), store()
 	config := of("add-ons", "config")
 	h.lists["/apis/addon.open-cluster-management.io/v1beta1/addondeploymentconfigs"] = []map[string]any{config}
 	for _, a := range h.lists[pathAddOns] {
@@ -52,7 +52,8 @@ func TestTheRolesHaveJustWhatTheCommandsRead(t *testing.T) {
 		require.NotContains(t, got.out, "SPK010", "%v", args)
 	}
 	watches(t, h)
-	assert.Equal(t, rulesOf(t, "ClusterRole", "spokelet-view", manifests.Hub()), used(h))
+	assert.Equal(t, rulesOf(t, "ClusterRole", "spokelet-view", manifests.Hub()), used(h, false))
+	home := used(h, true)
 
 	h, cluster = reported(shop()), store()
 	manager := func(name string) map[string]any {
@@ -60,21 +61,18 @@ func TestTheRolesHaveJustWhatTheCommandsRead(t *testing.T) {
 	}
 	h.lists[pathPods], h.logs = []map[string]any{manager("a"), manager("b")}, map[string]string{}
 	playsBoth(t, h, cluster, "logs", "hub")
-	kept := used(h)
+	kept := used(h, true)
+	maps.Copy(kept, home)
 	h.asked, h.queries = nil, nil
 	h.lists["/apis/apps/v1/controllerrevisions"] = nil
 	playsBoth(t, h, cluster, "rollout", "history", "addon", "logs")
-	for right := range used(h) {
-		if right != "list addon.open-cluster-management.io/managedclusteraddons" { // ClusterRole spokelet-view has it.
-			kept[right] = true
-		}
-	}
+	maps.Copy(kept, used(h, true))
 	assert.Equal(t, rulesOf(t, "Role", "spokelet-view", manifests.Hub()), kept)
 
 	racks := rack(t)
 	plays(t, racks, "diff", "addon", "logs", "-f", file(t, variables("usual", "info", "x")))
 	have := rulesOf(t, "ClusterRole", "spokelet-view", manifests.Hub())
-	for right := range used(racks) {
+	for right := range used(racks, false) {
 		assert.Contains(t, have, right, "diff needs it")
 	}
 }
@@ -97,7 +95,7 @@ func TestTheRolesOfClustersHaveJustWhatTheCommandsRead(t *testing.T) {
 	want := rulesOf(t, "ClusterRole", "spokelet-view-cluster", manifests.Klusterlet())
 	maps.Copy(want, rulesOf(t, "Role", "spokelet-view-cluster", manifests.Klusterlet()))
 	want["list secrets"] = true
-	assert.Equal(t, want, used(cluster))
+	assert.Equal(t, want, used(cluster, false))
 }
 
 // watches runs "events -w" until it shows what happened before.
@@ -110,8 +108,9 @@ func watches(t *testing.T, h *hub) {
 	assert.Equal(t, statusWell, got.status, got.errs)
 }
 
-// used are the rights that requests took, such as "list apps/deployments". What everybody may ask is left out.
-func used(h *hub) map[string]bool {
+// used are the rights that requests took in the namespace of the hub manager, or elsewhere, such as
+// "list apps/deployments". What everybody may ask is left out.
+func used(h *hub, home bool) map[string]bool {
 	rights := map[string]bool{}
 	for i, request := range h.asked {
 		path := strings.TrimPrefix(request, "GET ")
@@ -125,8 +124,12 @@ func used(h *hub) map[string]bool {
 		default:
 			continue // Discovery, and the version.
 		}
+		namespace := ""
 		if words[0] == "namespaces" && len(words) > 2 {
-			words = words[2:]
+			namespace, words = words[1], words[2:]
+		}
+		if home != (namespace == names.NamespaceHub) {
+			continue
 		}
 		verb, resource := "list", words[0]
 		if len(words) == 3 {

@@ -191,8 +191,9 @@ type RequestCondition struct {
 type Lease struct {
 	Metadata Meta `json:"metadata"`
 	Spec     struct {
-		HolderIdentity string            `json:"holderIdentity,omitempty"`
-		RenewTime      *metav1.MicroTime `json:"renewTime,omitempty"`
+		HolderIdentity  string            `json:"holderIdentity,omitempty"`
+		DurationSeconds int32             `json:"leaseDurationSeconds,omitempty"`
+		RenewTime       *metav1.MicroTime `json:"renewTime,omitempty"`
 	} `json:"spec,omitzero"`
 }
 

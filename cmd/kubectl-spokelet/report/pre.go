@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/spokelet/spokelet/internal/causes"
 )
 
 // Before are the facts by which it is judged whether Spokelet can be installed on a hub.
@@ -25,6 +27,8 @@ type Finding struct {
 	What     string `json:"what"`
 	State    State  `json:"state"`
 	Evidence string `json:"evidence"`
+	// Code is that of what is wrong; empty where nothing is, and before an installation.
+	Code causes.Code `json:"code,omitempty"`
 	// Next is what to do about it; empty where nothing has to be done.
 	Next string `json:"next,omitempty"`
 }

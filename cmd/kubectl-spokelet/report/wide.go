@@ -52,17 +52,22 @@ const certificateLayout = "2006-01-02 15:04:05 -0700 MST"
 
 // certificateEnds returns when a certificate ends, by the message of its condition; nil where that has no instant.
 func certificateEnds(conditions []metav1.Condition) *time.Time {
-	c := meta.FindStatusCondition(conditions, names.ConditionCertificateRotated)
-	if c == nil {
-		return nil
-	}
-	i := strings.LastIndex(c.Message, " to ")
-	if i < 0 {
-		return nil
-	}
-	ends, err := time.Parse(certificateLayout, c.Message[i+len(" to "):])
-	if err != nil {
+	_, ends, known := certificateLife(conditions)
+	if !known {
 		return nil
 	}
 	return &ends
+}
+
+// certificateLife returns from when until when a certificate is valid, by the message of its condition.
+func certificateLife(conditions []metav1.Condition) (from, to time.Time, known bool) {
+	c := meta.FindStatusCondition(conditions, names.ConditionCertificateRotated)
+	if c == nil {
+		return from, to, false
+	}
+	_, life, _ := strings.Cut(c.Message, " starting from ")
+	first, last, _ := strings.Cut(life, " to ")
+	from, errFrom := time.Parse(certificateLayout, first)
+	to, errTo := time.Parse(certificateLayout, last)
+	return from, to, errFrom == nil && errTo == nil
 }

@@ -147,12 +147,12 @@ func (t Terminal) Gaps(gaps []fleet.Gap) error {
 		}
 		switch {
 		case g.Silent:
-			p.line("  %s  %s does not answer  [SPK003]", p.paint(dubious, "warn"), p.text(g.What))
+			p.item(p.paint(dubious, "warn"), p.text(g.What)+" does not answer  [SPK003]")
 			p.block(8, g.Why)
 		case g.Missing:
-			p.line("  %s  %s: the %s does not serve it  [SPK010]", p.paint(dubious, "warn"), what, of)
+			p.item(p.paint(dubious, "warn"), fmt.Sprintf("%s: the %s does not serve it  [SPK010]", what, of))
 		default:
-			p.line("  %s  %s may not be read  [SPK002]", p.paint(dubious, "warn"), what)
+			p.item(p.paint(dubious, "warn"), what+" may not be read  [SPK002]")
 			p.line("        add the rule %s", p.text(g.Rule))
 		}
 	}

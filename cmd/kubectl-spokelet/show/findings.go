@@ -2,6 +2,7 @@ package show
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
 )
@@ -9,9 +10,20 @@ import (
 // Findings writes whether something can be installed.
 func (t Terminal) Findings(all []report.Finding) error {
 	p := &page{Terminal: t}
+	const indent = 28
 	for _, finding := range all {
-		p.line("  %s  %-18s  %s", p.state(finding.State)+strings.Repeat(" ", max(4-len(finding.State), 0)), finding.What,
-			p.text(finding.Evidence))
+		text := p.text(finding.Evidence)
+		if finding.Code != "" {
+			text += "  [" + string(finding.Code) + "]"
+		}
+		said := []string{text}
+		if utf8.RuneCountInString(text) > p.Width-indent {
+			said = Wrap(text, p.Width-indent)
+		}
+		p.line("  %s  %-18s  %s", p.state(finding.State)+strings.Repeat(" ", max(4-len(finding.State), 0)), finding.What, said[0])
+		for _, line := range said[1:] {
+			p.line("%s%s", strings.Repeat(" ", indent), line)
+		}
 		if finding.Next != "" {
 			p.block(8, "next: "+finding.Next)
 		}
