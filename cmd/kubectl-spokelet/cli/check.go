@@ -219,4 +219,3 @@ func (p *Plugin) tell(ctx context.Context, r *fleet.Reader, found checked) error
 	}
 	return t.Say("%s", report.Count(found.wrong(), "problem"))
 }
-

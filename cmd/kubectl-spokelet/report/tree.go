@@ -228,6 +228,9 @@ func (t tree) addOn(name string) Node {
 		}
 	}
 	n.Ready = share(wells, all)
+	if counts, _, more := strings.Cut(n.Message, countsEnd); more && n.Code == "" && len(n.Children) > 0 {
+		n.Message = counts + countsEnd // The rows below tell the rest.
+	}
 	if t.all {
 		for _, text := range slices.Sorted(maps.Keys(said)) {
 			clusters := said[text]
@@ -238,6 +241,9 @@ func (t tree) addOn(name string) Node {
 	}
 	return n
 }
+
+// countsEnd is the end of the counts in what a rollout says, in OCM's words. What comes after it is our hub manager's.
+const countsEnd = " timeout."
 
 // inForce returns what is in force of the configurations of an add-on, and where it is hosted.
 func inForce(a *fleet.AddOn) string {

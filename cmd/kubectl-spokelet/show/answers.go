@@ -167,7 +167,7 @@ func (t Terminal) Tree(root report.Node) error {
 }
 
 // treeLines is how many lines the message of a row of a tree takes at most.
-const treeLines = 4
+const treeLines = 6
 
 // branch adds a node and what is below it.
 func (t Terminal) branch(table *Table, n report.Node, before, below string) {

@@ -20,7 +20,8 @@ func (t Terminal) Findings(all []report.Finding) error {
 		if utf8.RuneCountInString(text) > p.Width-indent {
 			said = Wrap(text, p.Width-indent)
 		}
-		p.line("  %s  %-18s  %s", p.state(finding.State)+strings.Repeat(" ", max(4-len(finding.State), 0)), finding.What, said[0])
+		mark := p.state(finding.State) + strings.Repeat(" ", max(4-len(finding.State), 0))
+		p.line("  %s  %-18s  %s", mark, finding.What, said[0])
 		for _, line := range said[1:] {
 			p.line("%s%s", strings.Repeat(" ", indent), line)
 		}
