@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -55,7 +56,7 @@ func Run(ctx context.Context, config Config) error {
 	a.objects.Logger = ctrl.LoggerFrom(ctx)
 	config.foreign.Log(ctx)
 	a.state.Note("settings", strings.Join(config.foreign.Lines(), "; "))
-	if err := config.foreign.Count(metrics.Registry); err != nil {
+	if err := errors.Join(config.foreign.Count(metrics.Registry), a.state.Count(metrics.Registry)); err != nil {
 		return err
 	}
 	ctx = withoutOutages(ctx, a.state.Explains)

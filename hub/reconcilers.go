@@ -21,6 +21,7 @@ import (
 	"github.com/spokelet/spokelet/hub/deploy"
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/hub/install"
+	"github.com/spokelet/spokelet/hub/numbers"
 	"github.com/spokelet/spokelet/hub/placement"
 	"github.com/spokelet/spokelet/hub/setbinding"
 	"github.com/spokelet/spokelet/hub/template"
@@ -97,7 +98,8 @@ func setup(ctx context.Context, mgr *hubprocess.Manager, c Config, foreignWorks 
 	return nil
 }
 
-// smallReconcilers returns those that have what all have: of tokens, of cluster sets and of their bindings.
+// smallReconcilers returns those that have what all have: of tokens, of cluster sets and of their bindings, and what
+// counts the fleet.
 func smallReconcilers(mgr ctrl.Manager, addOns addonapi.Client, workers int) []reconciler {
 	now := clock.RealClock{}
 	return []reconciler{
@@ -106,6 +108,7 @@ func smallReconcilers(mgr ctrl.Manager, addOns addonapi.Client, workers int) []r
 		},
 		&clusterset.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: workers},
 		&setbinding.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: workers},
+		&numbers.Numbers{Client: mgr.GetClient(), AddOns: addOns, Registry: metrics.Registry, Clock: now},
 	}
 }
 

@@ -7,5 +7,5 @@
 //
 // Causes are told to clients on the loopback address only (package probe).
 //
-// state.go is that state, serve.go its endpoints, certificate.go their TLS.
+// state.go is that state, serve.go its endpoints, certificate.go their TLS, metrics.go what it is in metrics.
 package health

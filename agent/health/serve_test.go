@@ -54,6 +54,8 @@ type hub struct{ outage string }
 
 func (h *hub) Outage() string { return h.outage }
 
+func (*hub) Since() time.Time { return time.Time{} }
+
 func (h *hub) Explains(error) bool { return h.outage != "" }
 
 // Shows: work/missing-held

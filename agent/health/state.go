@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/probe"
@@ -16,6 +17,8 @@ const Ready = "serving"
 type Cluster interface {
 	// Outage describes the outage of the cluster; empty when it responds.
 	Outage() string
+	// Since returns when the outage began; zero when it responds.
+	Since() time.Time
 	// Explains reports whether an error follows from the cluster not responding.
 	Explains(err error) bool
 }

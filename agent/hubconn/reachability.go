@@ -159,6 +159,16 @@ func (r *Reachability) Outage() string {
 		r.since.UTC().Format(time.RFC3339), r.cause)
 }
 
+// Since returns when the outage began; zero outside an outage.
+func (r *Reachability) Since() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.logged == "" {
+		return time.Time{}
+	}
+	return r.since
+}
+
 // Explains reports whether an error is that of a request to this cluster without a response.
 func (r *Reachability) Explains(err error) bool {
 	var request *url.Error

@@ -81,6 +81,7 @@ func TestAHubThatStopsAnsweringIsToldOnce(t *testing.T) {
 	require.Len(t, told, 1, "another cause that lasts is logged")
 	assert.Contains(t, told[0], "connection refused")
 	assert.Contains(t, r.Outage(), "since 2026-01-02T03:05:09Z: connection refused")
+	assert.Equal(t, "2026-01-02T03:05:09Z", r.Since().UTC().Format(time.RFC3339))
 	r.responded()
 	r.responded()
 	told = log.take()

@@ -35,8 +35,6 @@ const hubManager = "spokelet-hub"
 const (
 	// soon is how long before its end the authority of a webhook is told.
 	soon = 14 * 24 * time.Hour
-	// replaced is the share of its life after which an agent has replaced a certificate, with time to spare.
-	replaced = 0.85
 	// leaseLives are so many durations of a Lease after which its holder does not lead: clocks differ a little.
 	leaseLives = 4
 )
@@ -217,14 +215,14 @@ func (f HubFacts) certificates() Finding {
 	var of string
 	for i := range f.Clusters {
 		c := &f.Clusters[i]
-		from, to, known := certificateLife(c.Status.Conditions)
+		life, known := causes.LifeOf(c.Status.Conditions)
 		if !known {
 			continue
 		}
-		if first.IsZero() || to.Before(first) {
-			first, of = to, c.Metadata.Name
+		if first.IsZero() || life.To.Before(first) {
+			first, of = life.To, c.Metadata.Name
 		}
-		if f.Now.Sub(from) > time.Duration(replaced*float64(to.Sub(from))) {
+		if life.Late(f.Now) {
 			late = append(late, c.Metadata.Name)
 		}
 	}

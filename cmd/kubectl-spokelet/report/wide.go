@@ -1,13 +1,12 @@
 package report
 
 import (
-	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
+	"github.com/spokelet/spokelet/internal/causes"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -47,27 +46,11 @@ func WorkDetails(w *fleet.Work) Details {
 	return Details{Content: Count(len(w.Spec.Workload.Manifests), "manifest")}
 }
 
-// certificateLayout is how agents, also those of OCM, write the end of a certificate into the message of its condition.
-const certificateLayout = "2006-01-02 15:04:05 -0700 MST"
-
-// certificateEnds returns when a certificate ends, by the message of its condition; nil where that has no instant.
+// certificateEnds returns when a certificate ends; nil where nothing says it.
 func certificateEnds(conditions []metav1.Condition) *time.Time {
-	_, ends, known := certificateLife(conditions)
+	life, known := causes.LifeOf(conditions)
 	if !known {
 		return nil
 	}
-	return &ends
-}
-
-// certificateLife returns from when until when a certificate is valid, by the message of its condition.
-func certificateLife(conditions []metav1.Condition) (from, to time.Time, known bool) {
-	c := meta.FindStatusCondition(conditions, names.ConditionCertificateRotated)
-	if c == nil {
-		return from, to, false
-	}
-	_, life, _ := strings.Cut(c.Message, " starting from ")
-	first, last, _ := strings.Cut(life, " to ")
-	from, errFrom := time.Parse(certificateLayout, first)
-	to, errTo := time.Parse(certificateLayout, last)
-	return from, to, errFrom == nil && errTo == nil
+	return &life.To
 }
