@@ -1,6 +1,7 @@
 package causes
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -73,6 +74,12 @@ type AddOn struct {
 	Conditions []metav1.Condition
 	// Deleting reports whether the add-on is being deleted.
 	Deleting bool
+	// Hosted reports whether its agent runs on another cluster. OCM's hub leaves the conditions of that mode as they were
+	// when an add-on leaves it; they say nothing any more then.
+	Hosted bool
+	// ClusterAlive reports that its cluster is known to be heard of. The hub sets Available to Unknown when it loses a
+	// cluster, and nothing takes that back for an add-on that reports its health itself.
+	ClusterAlive bool
 }
 
 // Cause is the first cause of the trouble of an object.
@@ -85,41 +92,94 @@ type Cause struct {
 	Since time.Time
 }
 
-// OfAddOn returns the first cause why an add-on does not work; nil when it works.
+// OfAddOn returns the first cause why an add-on does not work; nil when it works. What a cluster said last before the
+// hub lost it is the last that is known, and does not explain why it is silent.
 func OfAddOn(a AddOn) *Cause {
-	if a.Deleting {
-		return ofDeletion(a.Conditions)
-	}
-	kinds := BlockingConditions()
-	waits := Waits(a.Conditions)
-	if waits != nil {
-		kinds = kinds[1:] // Configured comes first.
-	}
-	if c, since := FirstFalse(a.Conditions, kinds); c != nil {
-		return &Cause{Code: ofCondition(c), Condition: c, Since: since}
-	}
-	if c := Silent(a.Conditions); c != nil {
-		return &Cause{Code: ClusterSilent, Condition: c, Since: c.LastTransitionTime.Time}
-	}
-	if failed := caseOf(a.Conditions, names.ConditionRolloutFailed, metav1.ConditionTrue, RolloutFailed); failed != nil {
-		return failed
-	}
-	cause := ofAvailable(a.Conditions)
-	if cause != nil && waits != nil { // It has no configuration yet that it could keep.
-		return &Cause{Code: ConfigurationKept, Condition: waits, Since: waits.LastTransitionTime.Time}
+	cause := a.first()
+	silent := Silent(a.Conditions)
+	switch {
+	case cause == nil:
+		return nil
+	case silent != nil && !a.ClusterAlive && cause.OnCluster():
+		return &Cause{Code: ClusterSilent, Condition: silent, Since: silent.LastTransitionTime.Time}
+	case cause.Code == ClusterSilent:
+		cause.Code = HealthUnknown
 	}
 	return cause
 }
 
+// first returns the first cause, whether the cluster is silent or not. The rules stand in the order in which they
+// count: its configuration, what comes after that on the way to what runs, the rollout, and its health.
+func (a AddOn) first() *Cause {
+	if a.Deleting {
+		return ofDeletion(a.Conditions)
+	}
+	for _, rule := range []func() *Cause{a.ofConfiguration, a.ofFalse, a.ofRollout, a.ofAvailable} {
+		if found := rule(); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// ofConfiguration returns that an add-on has a configuration that it does not support, which OCM's hub says in
+// Progressing alone. That it cannot be used for another reason is said by Configured, which ofFalse judges.
+func (a AddOn) ofConfiguration() *Cause {
+	configured := meta.FindStatusCondition(a.Conditions, addonv1beta1.ManagedClusterAddOnConditionConfigured)
+	on := meta.FindStatusCondition(a.Conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
+	if on == nil || on.Reason != addonv1beta1.ProgressingReasonConfigurationUnsupported ||
+		configured != nil && configured.Status == metav1.ConditionFalse && Waits(a.Conditions) == nil {
+		return nil
+	}
+	return &Cause{Code: ConfigurationKept, Condition: on, Since: on.LastTransitionTime.Time}
+}
+
+// ofFalse returns the first condition that is False. Configured is none of them while the add-on waits for its turn.
+func (a AddOn) ofFalse() *Cause {
+	kinds := slices.DeleteFunc(BlockingConditions(), func(kind string) bool {
+		switch kind {
+		case addonv1beta1.ManagedClusterAddOnConditionConfigured:
+			return Waits(a.Conditions) != nil
+		case addonv1beta1.ManagedClusterAddOnHostingClusterValidity,
+			addonv1beta1.ManagedClusterAddOnHostingManifestApplied:
+			return !a.Hosted
+		}
+		return false
+	})
+	c, since := FirstFalse(a.Conditions, kinds)
+	if c == nil {
+		return nil
+	}
+	return &Cause{Code: ofCondition(c), Condition: c, Since: since}
+}
+
+// ofRollout returns that a rollout counts the add-on as failed. A silent cluster comes before that.
+func (a AddOn) ofRollout() *Cause {
+	if Silent(a.Conditions) != nil && !a.ClusterAlive {
+		return nil
+	}
+	return caseOf(a.Conditions, names.ConditionRolloutFailed, metav1.ConditionTrue, RolloutFailed)
+}
+
 // ofAvailable returns why an add-on without a condition that is False is not Available; nil when it is.
-func ofAvailable(conditions []metav1.Condition) *Cause {
+func (a AddOn) ofAvailable() *Cause {
+	cause, waits := healthOf(a.Conditions), Waits(a.Conditions)
+	if cause == nil || waits == nil || Silent(a.Conditions) != nil {
+		return cause
+	}
+	// It has no configuration yet that it could keep.
+	return &Cause{Code: ConfigurationKept, Condition: waits, Since: waits.LastTransitionTime.Time}
+}
+
+// healthOf returns why an add-on is not Available; nil when it is.
+func healthOf(conditions []metav1.Condition) *Cause {
 	available := meta.FindStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnConditionAvailable)
 	on := meta.FindStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
 	waiting := on != nil && strings.HasPrefix(on.Reason, "WaitingFor")
 	switch {
 	case available != nil && available.Status == metav1.ConditionTrue:
 		return nil
-	case waiting:
+	case waiting && Silent(conditions) == nil:
 		return &Cause{Code: ManifestsAwaited, Condition: on, Since: on.LastTransitionTime.Time}
 	case available != nil:
 		return &Cause{Code: ofCondition(available), Condition: available, Since: available.LastTransitionTime.Time}
@@ -137,7 +197,7 @@ func ofDeletion(conditions []metav1.Condition) *Cause {
 			continue
 		}
 		code := DeletionWaits
-		if c.Reason == "HookFailed" || c.Reason == "HookDeadlineExceeded" {
+		if c.Reason == reasonHookFailed || c.Reason == reasonHookDeadline {
 			code = HookFailed
 		}
 		return &Cause{Code: code, Condition: c, Since: c.LastTransitionTime.Time}

@@ -105,6 +105,56 @@ func TestTheFirstCauseOfAnAddOn(t *testing.T) {
 			}},
 			code: DeletionWaits, said: "HookManifestCompleted", since: 7,
 		},
+		"what a silent cluster said last does not explain why it is silent": {
+			of: AddOn{Conditions: []metav1.Condition{
+				cond("addon.spokelet.io/WorkloadsReady", "False", "WorkloadNotReady", 1),
+				cond("Available", "Unknown", "ManagedClusterLeaseUpdateStopped", 4),
+			}},
+			code: ClusterSilent, said: "Available", since: 4,
+		},
+		"what the hub refuses comes before that its cluster is silent": {
+			of: AddOn{Conditions: []metav1.Condition{
+				cond("RegistrationApplied", "False", "SetPermissionFailed", 1),
+				cond("Available", "Unknown", "ManagedClusterLeaseUpdateStopped", 4),
+			}},
+			code: RegistrationFailed, said: "RegistrationApplied", since: 1,
+		},
+		"a hook of a deletion does not end on a silent cluster": {
+			of: AddOn{Deleting: true, Conditions: []metav1.Condition{
+				cond("addon.spokelet.io/Deleting", "False", "WaitingForHook", 5),
+				cond("Available", "Unknown", "ManagedClusterLeaseUpdateStopped", 4),
+			}},
+			code: ClusterSilent, said: "Available", since: 4,
+		},
+		"a finalizer of another program does not wait for a silent cluster": {
+			of: AddOn{Deleting: true, Conditions: []metav1.Condition{
+				cond("addon.spokelet.io/Deleting", "False", "ForeignFinalizers", 5),
+				cond("Available", "Unknown", "ManagedClusterLeaseUpdateStopped", 4),
+			}},
+			code: DeletionWaits, said: "addon.spokelet.io/Deleting", since: 5,
+		},
+		"what the hub said of a silent cluster is over when that is back": {
+			of: AddOn{ClusterAlive: true, Conditions: []metav1.Condition{
+				cond("Available", "Unknown", "ManagedClusterLeaseUpdateStopped", 4),
+			}},
+			code: HealthUnknown, said: "Available", since: 4,
+		},
+		"a configuration that is not supported, by a hub of OCM": {
+			of:   AddOn{Conditions: []metav1.Condition{available, cond("Progressing", "False", "ConfigurationUnsupported", 3)}},
+			code: ConfigurationKept, said: "Progressing", since: 3,
+		},
+		"conditions of the hosted mode say nothing of an add-on that left it": {
+			of: AddOn{Conditions: []metav1.Condition{
+				available, cond("HostingClusterValidity", "False", "HostingClusterInvalid", 1),
+				cond("HostingManifestApplied", "False", "ManifestWorkApplyFailed", 1),
+			}},
+		},
+		"a hosting cluster that cannot host": {
+			of: AddOn{Hosted: true, Conditions: []metav1.Condition{
+				available, cond("HostingClusterValidity", "False", "HostingClusterInvalid", 1),
+			}},
+			code: HostingInvalid, said: "HostingClusterValidity", since: 1,
+		},
 		"a deletion of which nothing is said": {of: AddOn{Deleting: true, Conditions: []metav1.Condition{available}}, code: DeletionWaits},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -230,10 +280,13 @@ func TestTheFirstCauseOfACluster(t *testing.T) {
 			of:   []metav1.Condition{cond("HubAcceptedManagedCluster", "False", "Error", 4)},
 			code: AccessFailed, said: "HubAcceptedManagedCluster", since: 4,
 		},
-		"a deletion that has just begun": {of: []metav1.Condition{joined}, isDeleting: true},
+		"a deletion of which nothing is said waits, as that of an add-on": {
+			of: []metav1.Condition{joined, available}, isDeleting: true, code: ClusterDeletion,
+		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			judge(t, OfCluster(tc.of, !tc.denied, tc.isDeleting), tc.code, tc.said, tc.since)
+			of := Cluster{Conditions: tc.of, Accepted: !tc.denied, Deleting: tc.isDeleting}
+			judge(t, OfCluster(of), tc.code, tc.said, tc.since)
 		})
 	}
 }
@@ -247,4 +300,61 @@ func TestAConditionWithoutATimeDoesNotSaySinceWhen(t *testing.T) {
 		_, since := FirstFalse([]metav1.Condition{timed, untimed}, BlockingConditions())
 		assert.Equal(t, at(2).Time, since, zero)
 	}
+}
+
+// Where no hub manager runs, the Lease says that a cluster is silent. The clock of the reader may differ.
+func TestAnOldHeartbeatIsSilence(t *testing.T) {
+	joined := cond("ManagedClusterJoined", "True", "ManagedClusterJoined", 0)
+	available := cond("ManagedClusterConditionAvailable", "True", "ManagedClusterAvailable", 1)
+	for sentence, tc := range map[string]struct {
+		minutes, seconds int
+		unknown, silent  bool
+	}{
+		"after less than ten durations it is not told": {minutes: 10},
+		"after ten it is":                       {minutes: 11, silent: true},
+		"a cluster may have longer ones":        {minutes: 11, seconds: 120},
+		"where nothing is known it is not told": {minutes: 600, unknown: true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			of := Cluster{
+				Conditions: []metav1.Condition{joined, available}, Accepted: true, Grace: 5 * time.Duration(max(tc.seconds, 60)) * time.Second,
+				Heartbeat: at(0).Time, Now: at(tc.minutes).Time,
+			}
+			if tc.unknown {
+				of.Heartbeat = time.Time{}
+			}
+			got := OfCluster(of)
+			if !tc.silent {
+				assert.Nil(t, got)
+				return
+			}
+			assert.Equal(t, &Cause{Code: ClusterSilent, Since: at(0).Time}, got)
+		})
+	}
+}
+
+func TestWhatOfAClusterExplainsItsAddOns(t *testing.T) {
+	hook := cond("HookManifestCompleted", "False", "HookManifestIsNotCompleted", 1)
+	for sentence, tc := range map[string]struct {
+		cluster, addOn *Cause
+		explains       bool
+	}{
+		"one that is well explains nothing":                       {nil, &Cause{Code: LeaseStopped}, false},
+		"an add-on that is well needs no explanation":             {&Cause{Code: ClusterSilent}, nil, false},
+		"one that is not in explains all":                         {&Cause{Code: ClusterDenied}, &Cause{Code: RegistrationFailed}, true},
+		"a silent one explains what it does":                      {&Cause{Code: ClusterSilent}, &Cause{Code: WorkloadNotReady}, true},
+		"a silent one does not explain what the hub does":         {&Cause{Code: ClusterSilent}, &Cause{Code: AddOnUnmanaged}, false},
+		"one without its API server explains a lease":             {&Cause{Code: ClusterUnavailable}, &Cause{Code: LeaseStopped}, true},
+		"a silent one explains a hook that does not end":          {&Cause{Code: ClusterSilent}, &Cause{Code: DeletionWaits, Condition: &hook}, true},
+		"a silent one does not explain finalizers of others":      {&Cause{Code: ClusterSilent}, &Cause{Code: DeletionWaits}, false},
+		"a wrong clock explains nothing":                          {&Cause{Code: ClocksDiffer}, &Cause{Code: AddOnUnmanaged}, false},
+		"one that leaves waits for the hook, and not it for that": {&Cause{Code: ClusterDeletion}, &Cause{Code: HookFailed}, false},
+		"one that leaves explains the rest":                       {&Cause{Code: ClusterDeletion}, &Cause{Code: LeaseStopped}, true},
+	} {
+		t.Run(sentence, func(t *testing.T) { assert.Equal(t, tc.explains, Explains(tc.cluster, tc.addOn)) })
+	}
+	assert.True(t, (&Cause{Code: ClusterSilent}).CutOff())
+	assert.False(t, (&Cause{Code: ClusterDeletion}).CutOff())
+	var none *Cause
+	assert.False(t, none.CutOff())
 }

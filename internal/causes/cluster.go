@@ -1,6 +1,8 @@
 package causes
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -8,28 +10,65 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// OfCluster returns the first cause why a ManagedCluster does not serve; nil when it does. accepted is
-// spec.hubAcceptsClient.
-func OfCluster(conditions []metav1.Condition, accepted, deleting bool) *Cause {
-	if deleting {
-		return ofClusterDeletion(conditions)
+// Cluster is what the first cause of a ManagedCluster is judged by.
+type Cluster struct {
+	Conditions []metav1.Condition
+	// Accepted is spec.hubAcceptsClient.
+	Accepted bool
+	// Deleting reports whether the cluster is being deleted.
+	Deleting bool
+	// Heartbeat is the last renewal of its Lease; zero where that is not known.
+	Heartbeat time.Time
+	// Grace is the age of a heartbeat from which on a hub manager calls the cluster silent.
+	Grace time.Duration
+	// Now is the time by the clock of the reader.
+	Now time.Time
+}
+
+// OfCluster returns the first cause why a ManagedCluster does not serve; nil when it does. The rules stand in the order
+// in which they count: what keeps a cluster out, whether it is heard of, and what its agent reports.
+func OfCluster(c Cluster) *Cause {
+	if c.Deleting {
+		return ofClusterDeletion(c.Conditions)
 	}
-	found := caseOf(conditions, names.ConditionNamespaceReady, metav1.ConditionFalse, NamespaceOfOthers)
-	if found != nil {
-		return found
+	for _, rule := range []func(Cluster) *Cause{ofNamespace, ofAcceptance, ofJoining, ofHeartbeat, ofReports} {
+		if found := rule(c); found != nil {
+			return found
+		}
 	}
-	if found := ofAcceptance(conditions, accepted); found != nil {
-		return found
-	}
-	available := meta.FindStatusCondition(conditions, clusterv1.ManagedClusterConditionAvailable)
-	switch {
-	case available == nil && meta.FindStatusCondition(conditions, clusterv1.ManagedClusterConditionJoined) == nil:
+	return nil
+}
+
+// ofNamespace returns that the namespace of a cluster belongs to others.
+func ofNamespace(c Cluster) *Cause {
+	return caseOf(c.Conditions, names.ConditionNamespaceReady, metav1.ConditionFalse, NamespaceOfOthers)
+}
+
+// ofJoining returns that the agent of a cluster never reported.
+func ofJoining(c Cluster) *Cause {
+	if meta.FindStatusCondition(c.Conditions, clusterv1.ManagedClusterConditionAvailable) == nil &&
+		meta.FindStatusCondition(c.Conditions, clusterv1.ManagedClusterConditionJoined) == nil {
 		return &Cause{Code: ClusterNotJoined}
-	case available != nil && available.Status == metav1.ConditionUnknown:
-		return &Cause{Code: ClusterSilent, Condition: available, Since: available.LastTransitionTime.Time}
-	case available != nil && available.Status == metav1.ConditionFalse:
-		return &Cause{Code: ClusterUnavailable, Condition: available, Since: available.LastTransitionTime.Time}
 	}
+	return nil
+}
+
+// ofHeartbeat returns that a cluster is not heard of any more, or that its API server is down. A hub manager sets
+// Available to Unknown after the grace of the Lease. Where none runs the Lease says it: after twice that time, because
+// the clock of the reader may differ from that of the hub.
+func ofHeartbeat(c Cluster) *Cause {
+	const kind = clusterv1.ManagedClusterConditionAvailable
+	if found := caseOf(c.Conditions, kind, metav1.ConditionUnknown, ClusterSilent); found != nil {
+		return found
+	}
+	if !c.Heartbeat.IsZero() && c.Now.After(c.Heartbeat.Add(2*c.Grace)) {
+		return &Cause{Code: ClusterSilent, Since: c.Heartbeat}
+	}
+	return caseOf(c.Conditions, kind, metav1.ConditionFalse, ClusterUnavailable)
+}
+
+// ofReports returns what the agent of a cluster that is there reports, and what the hub sees of it.
+func ofReports(c Cluster) *Cause {
 	for _, blocking := range []struct {
 		kind string
 		code Code
@@ -39,7 +78,7 @@ func OfCluster(conditions []metav1.Condition, accepted, deleting bool) *Cause {
 		{clusterv1.ManagedClusterConditionClockSynced, ClocksDiffer},
 		{names.ConditionAgentQuiet, AgentNoisy},
 	} {
-		if found := caseOf(conditions, blocking.kind, metav1.ConditionFalse, blocking.code); found != nil {
+		if found := caseOf(c.Conditions, blocking.kind, metav1.ConditionFalse, blocking.code); found != nil {
 			return found
 		}
 	}
@@ -48,14 +87,14 @@ func OfCluster(conditions []metav1.Condition, accepted, deleting bool) *Cause {
 
 // ofAcceptance returns why the hub does not let a cluster in; nil where it does. A cluster that the hub accepted once,
 // and does not any more, was denied, also while the condition does not say it yet.
-func ofAcceptance(conditions []metav1.Condition, accepted bool) *Cause {
-	c := meta.FindStatusCondition(conditions, clusterv1.ManagedClusterConditionHubAccepted)
+func ofAcceptance(of Cluster) *Cause {
+	c := meta.FindStatusCondition(of.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
 	switch {
-	case c == nil && !accepted:
+	case c == nil && !of.Accepted:
 		return &Cause{Code: ClusterNotAccepted}
-	case c == nil, accepted && c.Status != metav1.ConditionFalse:
+	case c == nil, of.Accepted && c.Status != metav1.ConditionFalse:
 		return nil
-	case accepted && c.Reason == reasonAccessError:
+	case of.Accepted && c.Reason == reasonAccessError:
 		return &Cause{Code: AccessFailed, Condition: c, Since: c.LastTransitionTime.Time}
 	}
 	denied := &Cause{Code: ClusterDenied}
@@ -69,14 +108,12 @@ func ofAcceptance(conditions []metav1.Condition, accepted bool) *Cause {
 // belongs to that.
 const reasonAccessError = "Error"
 
-// ofClusterDeletion returns what the deletion of a cluster waits for; nil where it has just begun. Where nothing of it
-// is left, and it is there, it waits for finalizers of others.
+// ofClusterDeletion returns what the deletion of a cluster waits for. It waits from its first second on, as long as the
+// cluster is there: for finalizers of others where nothing of the cluster is left, and for its own where no hub manager
+// says anything.
 func ofClusterDeletion(conditions []metav1.Condition) *Cause {
 	c := meta.FindStatusCondition(conditions, clusterv1.ManagedClusterConditionDeleting)
-	switch {
-	case c == nil:
-		return nil
-	case c.Status == metav1.ConditionTrue:
+	if c == nil || c.Status == metav1.ConditionTrue {
 		return &Cause{Code: ClusterDeletion}
 	}
 	return &Cause{Code: ClusterDeletion, Condition: c, Since: c.LastTransitionTime.Time}

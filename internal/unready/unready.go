@@ -49,6 +49,7 @@ type Facts struct {
 // Explain says why a workload is not ready; empty where that is not known. events returns the warning Events about a
 // pod, which are asked for only where the pod itself does not say what it lacks.
 func (f Facts) Explain(events func(*corev1.Pod) []corev1.Event) string {
+	f.Pods = present(f.Pods)
 	text := trouble(f.Target, f.State, f.Pods)
 	if pod := unexplained(f.Pods); text == "" && pod != nil {
 		text = eventTrouble(f.Target, pod, events(pod))
@@ -81,6 +82,22 @@ func OfDaemonSet(d *appsv1.DaemonSet) State {
 		Ready:  d.Status.NumberReady == d.Status.DesiredNumberScheduled,
 		Wanted: d.Status.DesiredNumberScheduled, Have: d.Status.NumberReady,
 	}
+}
+
+// present returns the pods that have not ended and are not going, which replaced the others: an evicted pod stays until
+// the garbage collector takes it. Where there are none it returns all.
+func present(pods []corev1.Pod) []corev1.Pod {
+	var all []corev1.Pod
+	for i := range pods {
+		ended := pods[i].Status.Phase == corev1.PodFailed || pods[i].Status.Phase == corev1.PodSucceeded
+		if !ended && pods[i].DeletionTimestamp.IsZero() {
+			all = append(all, pods[i])
+		}
+	}
+	if len(all) == 0 {
+		return pods
+	}
+	return all
 }
 
 // trouble explains why a workload is not ready, if its status or a pod does.

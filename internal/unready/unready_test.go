@@ -100,3 +100,28 @@ func TestQuoteIsShortAndOneLine(t *testing.T) {
 	assert.Equal(t, "Reason", unready.Quote("Reason", ""))
 	assert.Equal(t, "text", unready.Quote("", "text."))
 }
+
+// A node that ran short of memory months ago left evicted pods, which stay until the garbage collector takes them. They
+// do not say why the pod that replaced them does not run.
+func TestAPodThatWasReplacedDoesNotExplainAnything(t *testing.T) {
+	pod := func(name string, status corev1.PodStatus) corev1.Pod {
+		return corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "logs", Name: name, CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour))},
+			Status:     status,
+		}
+	}
+	f := unready.Facts{
+		Target: unready.Target{Kind: unready.KindDeployment, Namespace: "logs", Name: "agent"}, Now: noon,
+		State: unready.OfDeployment(&appsv1.Deployment{}),
+		Pods: []corev1.Pod{
+			pod("agent-1", corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory."}),
+			pod("agent-2", corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{
+				Name: "agent", Image: "registry.local/logs:1.10",
+				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}},
+			}}}),
+		},
+	}
+	said := f.Explain(func(*corev1.Pod) []corev1.Event { return nil })
+	assert.Contains(t, said, "agent-2")
+	assert.Contains(t, said, "cannot be pulled")
+}

@@ -19,9 +19,6 @@ type Field struct {
 	To   string `json:"to,omitempty"`
 }
 
-// masked stands for a value of a Secret, and maskedOther for another one.
-const masked, maskedOther = "(masked)", "(masked, another value)"
-
 // fieldsOf returns the fields in which two objects of one name differ.
 func fieldsOf(before, after *unstructured.Unstructured) ([]Field, error) {
 	before, after = masks(before, after)
@@ -97,27 +94,4 @@ func text(node *yamlv3.Node) (string, error) {
 		return "", fmt.Errorf("encoding a value: %w", err)
 	}
 	return strings.TrimSuffix(out.String(), "\n"), encoder.Close()
-}
-
-// masks hides the values of Secrets, such that it is still seen which of them differ.
-func masks(before, after *unstructured.Unstructured) (from, to *unstructured.Unstructured) {
-	if before.GetKind() != "Secret" || before.GroupVersionKind().Group != "" {
-		return before, after
-	}
-	from, to = before.DeepCopy(), after.DeepCopy()
-	for _, field := range []string{"data", "stringData"} {
-		old, _, _ := unstructured.NestedMap(before.Object, field)
-		for key := range old {
-			_ = unstructured.SetNestedField(from.Object, masked, field, key) // The field is a map.
-		}
-		values, _, _ := unstructured.NestedMap(after.Object, field)
-		for key, value := range values {
-			mask := masked
-			if was, had := old[key]; had && was != value {
-				mask = maskedOther
-			}
-			_ = unstructured.SetNestedField(to.Object, mask, field, key)
-		}
-	}
-	return from, to
 }

@@ -29,8 +29,9 @@ func (p *Plugin) approve() *cobra.Command {
 		Short: "Accept a cluster and approve the requests of its agent, or approve one request",
 		Long: "approve cluster sets spec.hubAcceptsClient of the ManagedCluster, and approves the certificate requests of " +
 			"its agent that wait for a person. approve csr approves one request. A request whose content is not exactly " +
-			"that of an agent of the cluster that its label names is never approved: what it asks for is shown, and kubectl " +
-			"certificate approve is the way for those who want it. Each write is printed; --dry-run prints them alone.",
+			"that of an agent of the cluster that its label names is never approved, nor is one that the agent of another " +
+			"cluster made: what it asks for is shown, and kubectl certificate approve is the way for those who want it. Each " +
+			"write is printed; --dry-run prints them alone.",
 		Example: "  kubectl spokelet approve cluster store-201 --dry-run",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 || !slices.Contains([]string{report.KindCluster, report.KindRequest}, args[0]) {
@@ -172,7 +173,7 @@ func approval(request *certificatesv1.CertificateSigningRequest, named bool, now
 		return nil
 	}
 	who := fmt.Sprintf("request %s of user %s", request.Name, request.Spec.Username)
-	if verdict.Expected.User == "" { // The content is not that of an agent.
+	if verdict.Reason != approve.ReasonAwaitingApproval { // The hub refuses it, and a person would not be waited for.
 		return &sentence{says: who + " is not approved: " + verdict.Message}
 	}
 	path, value := "/status/conditions", any([]any{approvedAt(now)})

@@ -119,3 +119,41 @@ func TestAWriteThatFailsIsTold(t *testing.T) {
 	assert.Contains(t, got.errs, "changing managedclusters.cluster.open-cluster-management.io store-201: Conflict")
 	assert.Empty(t, got.out, "nothing is said to be written that is not")
 }
+
+// An agent may make requests with any label and any content. The hub refuses those in which one agent asks for the
+// identity of another cluster, and says "Do not approve it by hand unless you know why"; a person who accepts a new
+// cluster must not hand it over to such an agent.
+func TestTheIdentityOfAClusterIsNotGivenToTheAgentOfAnother(t *testing.T) {
+	for sentence, who := range map[string]struct {
+		user   string
+		groups []any
+	}{
+		"the agent of another cluster": {"system:open-cluster-management:store-001:a", []any{
+			"system:open-cluster-management:store-001", "system:open-cluster-management:managed-clusters",
+		}},
+		"a bootstrap credential of another cluster": {"system:bootstrap:abcdef", []any{"system:bootstrappers:managedcluster:store-001"}},
+	} {
+		for _, args := range [][]string{{"approve", "cluster", "store-201"}, {"approve", "csr", "store-201-good"}} {
+			t.Run(sentence+" "+args[1], func(t *testing.T) {
+				h := gate(t)
+				spec := part(h.lists[pathRequests][0], "spec")
+				require.Equal(t, "store-201-good", part(h.lists[pathRequests][0], "metadata")["name"])
+				spec["username"], spec["groups"] = who.user, who.groups
+				got := plays(t, h, args...)
+				assert.Equal(t, statusProblem, got.status)
+				assert.Contains(t, got.out, "request store-201-good of user "+who.user+" is not approved")
+				for _, write := range h.written {
+					assert.NotContains(t, write, "/store-201-good/approval")
+				}
+			})
+		}
+	}
+}
+
+// A person on call types what the answer says. For a request that "approve" refuses, it must not say to approve it.
+func TestNobodyIsToldToApproveARequestOfAnotherIdentity(t *testing.T) {
+	got := plays(t, gate(t), "why", "csr", "store-201-evil")
+	assert.Equal(t, statusProblem, got.status)
+	assert.NotContains(t, got.out, "kubectl certificate approve store-201-evil")
+	assert.Contains(t, got.out, "next: kubectl spokelet approve csr store-201-evil", "which looks at it, and refuses")
+}

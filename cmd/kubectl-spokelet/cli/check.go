@@ -93,15 +93,15 @@ func (p *Plugin) look(ctx context.Context, cluster string, wait time.Duration) e
 			return err
 		}
 		found, err := p.judged(ctx, r, cluster)
-		if err != nil {
-			return err
-		}
 		wrong := found.wrong()
-		if wrong > 0 && p.waits(deadline) {
+		if (err == nil && wrong > 0 || passes(err)) && p.waits(deadline) {
 			if err := p.wait(ctx, deadline); err != nil {
 				return err
 			}
 			continue
+		}
+		if err != nil {
+			return err
 		}
 		if err := p.tell(ctx, r, found); err != nil {
 			return err
@@ -112,18 +112,20 @@ func (p *Plugin) look(ctx context.Context, cluster string, wait time.Duration) e
 		case wrong > 0:
 			return errProblem
 		}
-		return nil
+		return unread(r)
 	}
 }
 
 // judged reads and judges a fleet, or one cluster of it, and the hub itself.
 func (p *Plugin) judged(ctx context.Context, r *fleet.Reader, cluster string) (checked, error) {
-	var found checked
+	found := checked{Hub: []report.Finding{}, Problems: []report.Group{}}
 	var err error
 	if found.fleet, err = wholeFleet(ctx, r, cluster); err != nil {
 		return found, err
 	}
-	found.Problems = report.Groups(report.Problems(found.fleet))
+	found.fleet.Now = p.Now()
+	problems := append(absent(found.fleet, r, cluster), report.Problems(found.fleet)...)
+	found.Problems = append(found.Problems, report.Groups(problems)...)
 	if cluster != "" || p.from != "" {
 		return found, nil
 	}

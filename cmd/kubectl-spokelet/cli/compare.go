@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
@@ -15,22 +14,31 @@ func (p *Plugin) compared(ctx context.Context, files []string) error {
 	if err := p.validOutput(); err != nil {
 		return err
 	}
-	var problems [2][]report.Problem
-	var taken [2]time.Time
+	var readers [2]*fleet.Reader
+	var fleets [2]report.Fleet
 	for i, file := range files {
 		bundle, err := fleet.OpenBundle(file)
 		if err != nil {
 			return fmt.Errorf("%w: %w", errBlind, err)
 		}
-		f, err := readFleet(ctx, &fleet.Reader{Source: bundle}, "")
-		if err != nil {
+		readers[i] = &fleet.Reader{Source: bundle}
+		if fleets[i], err = wholeFleet(ctx, readers[i], ""); err != nil {
 			return err
 		}
-		problems[i], taken[i] = report.Problems(f), bundle.Taken()
+		p.Now = bundle.Taken
 	}
-	p.Now = func() time.Time { return taken[1] }
-	c := report.Compare(problems[0], problems[1])
-	done, err := p.encoded(answer{Kind: "compare", Hub: files[1], Answer: c})
+	var gaps []fleet.Gap
+	for i, r := range readers {
+		for j := range fleets {
+			fleets[j] = known(fleets[j], r)
+		}
+		for _, gap := range r.Gaps {
+			gap.What += " of " + files[i]
+			gaps = append(gaps, gap)
+		}
+	}
+	c := report.Compare(report.Problems(fleets[0]), report.Problems(fleets[1]))
+	done, err := p.encoded(answer{Kind: "compare", Hub: files[1], Answer: c, Gaps: gaps})
 	if !done && err == nil {
 		t := p.terminal()
 		for _, part := range []struct {
@@ -42,9 +50,30 @@ func (p *Plugin) compared(ctx context.Context, files []string) error {
 				err = errors.Join(err, t.Problems(part.groups))
 			}
 		}
+		err = errors.Join(err, t.Gaps(gaps))
 	}
-	if err == nil && len(c.New)+len(c.Gone) > 0 {
+	switch {
+	case err != nil:
+		return err
+	case len(c.New)+len(c.Gone) > 0:
 		return errProblem
 	}
-	return err
+	return errors.Join(unread(readers[0]), unread(readers[1]))
+}
+
+// known returns a fleet without what a reader could not read: nobody knows whether problems of that are new or gone.
+func known(f report.Fleet, r *fleet.Reader) report.Fleet {
+	if r.Lacks("managedclusters") {
+		f.Clusters = nil
+	}
+	if r.Lacks("managedclusteraddons") {
+		f.AddOns = nil
+	}
+	if r.Lacks("clustermanagementaddons") {
+		f.Definitions = nil
+	}
+	if r.Lacks("certificatesigningrequests") {
+		f.Requests = nil
+	}
+	return f
 }

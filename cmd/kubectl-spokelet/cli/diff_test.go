@@ -188,3 +188,49 @@ func TestAWrongUseOfDiff(t *testing.T) {
 	assert.Equal(t, statusBlind, got.status)
 	assert.Contains(t, got.out+got.errs, "addontemplates", "the right that is missing is named")
 }
+
+// The values of a Secret are also where it is part of another object, and where a program kept it in an annotation.
+func TestTheValuesOfSecretsAreMaskedWhereverTheyAre(t *testing.T) {
+	for sentence, manifest := range map[string]string{
+		"in a work": `{apiVersion: work.open-cluster-management.io/v1, kind: ManifestWork, metadata: {name: w, namespace: logs}, spec: ` +
+			`{workload: {manifests: [{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {password: "{{PASSWORD}}"}}]}}}`,
+		"in an annotation": `{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: logs, annotations: ` +
+			`{kubectl.kubernetes.io/last-applied-configuration: "password {{PASSWORD}}"}}}`,
+		"in data that is not an object": `{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: logs}, stringData: "{{PASSWORD}}"}`,
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := rack(t)
+			h.lists[pathTemplates][0] = template(t, "registry.local/logs:1.9", manifest)
+			got := plays(t, h, "diff", "addon", "logs", "-f", file(t, variables("usual", "info", "hunter3")))
+			assert.Equal(t, statusProblem, got.status, got.errs)
+			assert.NotContains(t, got.out, "hunter")
+		})
+	}
+}
+
+// A Secret that the API server would refuse is still compared.
+func TestASecretWithAValueThatIsNotTextIsCompared(t *testing.T) {
+	with := func(value string) map[string]any {
+		return template(t, "registry.local/logs:1.9",
+			`{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: logs}, stringData: {list: [`+value+`]}}`)
+	}
+	h := rack(t)
+	h.lists[pathTemplates][0] = with("a")
+	assert.NotPanics(t, func() {
+		got := plays(t, h, "diff", "addon", "logs", "-f", file(t, with("b")))
+		assert.Equal(t, statusProblem, got.status, got.errs)
+	})
+}
+
+// AddOnDeploymentConfigs have a version v1beta1, too, and a hub may serve that alone.
+func TestAChangeIsComparedOnAHubOfTheNewerAPI(t *testing.T) {
+	h := rack(t)
+	const beta = "/apis/addon.open-cluster-management.io/v1beta1/addondeploymentconfigs"
+	for _, c := range h.lists[pathConfigs] {
+		c["apiVersion"] = "addon.open-cluster-management.io/v1beta1"
+	}
+	h.lists[beta] = h.lists[pathConfigs]
+	delete(h.lists, pathConfigs)
+	got := plays(t, h, "diff", "addon", "logs", "-f", file(t, template(t, "registry.local/logs:1.10")))
+	assert.Equal(t, statusProblem, got.status, got.errs)
+}

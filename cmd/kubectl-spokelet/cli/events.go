@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
@@ -96,13 +94,25 @@ func (p *Plugin) happened(ctx context.Context, flags eventFlags, of subject) err
 	if p.from != "" {
 		return fmt.Errorf("%w: a bundle does not change: leave out -w or --from", errUse)
 	}
+	if err := p.writeBefore(rows, gaps); err != nil {
+		return err
+	}
+	return p.watchEvents(ctx, r, s, all)
+}
+
+// writeBefore writes what happened before a watch begins. A format for programs has no place for gaps on its lines:
+// they are told beside them.
+func (p *Plugin) writeBefore(rows []report.Event, gaps []fleet.Gap) error {
 	if p.asText() {
 		t := p.terminal()
-		if err := errors.Join(t.Events(rows, true), t.Gaps(gaps)); err != nil {
+		return errors.Join(t.Events(rows, true), t.Gaps(gaps))
+	}
+	for _, row := range rows {
+		if err := p.writeEvent(row); err != nil {
 			return err
 		}
 	}
-	return p.watchEvents(ctx, r, s, all)
+	return show.New(p.Streams.ErrOut, p.Environment, p.Now()).Gaps(gaps)
 }
 
 // scope finds what is about an object.
@@ -237,7 +247,7 @@ func (p *Plugin) happenedThere(
 	}
 	q := fleet.Query{Resource: fleet.Events()}
 	all, err := fleet.Read[fleet.Event](ctx, r, q)
-	if err != nil && ctx.Err() == nil && errors.Is(err, fleet.ErrClusterUnreachable) {
+	if err != nil && ctx.Err() == nil && isUnreached(err) {
 		return nil, append(r.Gaps, silent(into, err)), nil
 	}
 	if ofWorks {
@@ -286,7 +296,7 @@ func (p *Plugin) watchEvents(ctx context.Context, r *fleet.Reader, s scope, befo
 		go func() {
 			one := &fleet.Reader{Source: r.Source}
 			q := fleet.Query{Resource: fleet.Events(), Namespace: namespace}
-			for event, err := range fleet.Changes[fleet.Event](ctx, one, q) {
+			for event, err := range fleet.Changes[fleet.Event](ctx, one, q, p.Pause) {
 				select {
 				case changes <- change{event, err}:
 				case <-ctx.Done():
@@ -310,12 +320,14 @@ func (p *Plugin) watchEvents(ctx context.Context, r *fleet.Reader, s scope, befo
 			m := c.event.Metadata
 			switch {
 			case failed != nil:
+			case isUnanswered(c.err) && !errors.Is(c.err, fleet.ErrRefused): // It is asked again.
+				p.warn(c.err)
 			case c.err != nil:
 				failed = c.err
 				stop()
 			case s.wanted(&c.event) && seen[m.UID] != m.ResourceVersion:
 				seen[m.UID] = m.ResourceVersion
-				if failed = p.writeEvent(&c.event); failed != nil {
+				if failed = p.writeEvent(report.EventOf(&c.event, "")); failed != nil {
 					stop()
 				}
 			}
@@ -324,26 +336,21 @@ func (p *Plugin) watchEvents(ctx context.Context, r *fleet.Reader, s scope, befo
 	return failed
 }
 
-// writeEvent writes one Event: in JSON on one line, in YAML as a document.
-func (p *Plugin) writeEvent(e *fleet.Event) error {
-	row := report.EventOf(e, "")
-	switch p.output {
-	case "json":
-		raw, err := json.Marshal(answer{Schema: schema, Kind: "event", Answer: row})
-		if err != nil {
-			return fmt.Errorf("encoding an Event: %w", err)
-		}
-		_, err = p.Streams.Out.Write(append(raw, '\n'))
-		return err
-	case "yaml":
-		raw, err := yaml.Marshal(answer{Schema: schema, Kind: "event", Answer: row})
-		if err != nil {
-			return fmt.Errorf("encoding an Event: %w", err)
-		}
-		_, err = fmt.Fprintf(p.Streams.Out, "---\n%s", raw)
-		return err
-	case outputName:
+// writeEvent writes one row: in JSON on one line, in YAML as a document.
+func (p *Plugin) writeEvent(row report.Event) error {
+	if p.output == outputName {
 		return p.nameOf(row)
 	}
-	return p.terminal().Events([]report.Event{row}, false)
+	if p.asText() {
+		return p.terminal().Events([]report.Event{row}, false)
+	}
+	raw, err := p.encode(answer{Kind: "event", Answer: row}, "")
+	if err != nil {
+		return err
+	}
+	if p.output == "yaml" {
+		raw = append([]byte("---\n"), raw...)
+	}
+	_, err = p.Streams.Out.Write(raw)
+	return err
 }

@@ -55,6 +55,9 @@ type hub struct {
 	// changed refuses all writes because the object changed.
 	changed bool
 	may     func(resource string) bool
+	// fails says with which status a request is refused; zero for none, and StatusOK for an answer without content. nil
+	// refuses none.
+	fails func(*http.Request) int
 	// watched is called when a client watches; nil for nothing.
 	watched func()
 	// asked are the requests, accepted the types that they ask for, and queries the rest of their addresses.
@@ -79,6 +82,18 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		write(status, map[string]any{
 			"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": status, "message": reason,
 		})
+	}
+	if h.fails != nil {
+		switch status := h.fails(r); status {
+		case 0:
+		case http.StatusOK:
+			return
+		default:
+			refuse(status, map[int]string{
+				http.StatusUnauthorized: "Unauthorized", http.StatusGone: "Expired", http.StatusServiceUnavailable: "ServiceUnavailable",
+			}[status])
+			return
+		}
 	}
 	path, namespace := strings.TrimPrefix(r.URL.Path, h.prefix), ""
 	if before, after, found := strings.Cut(path, "/namespaces/"); found {

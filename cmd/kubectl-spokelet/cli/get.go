@@ -86,8 +86,13 @@ func (p *Plugin) rowsOf(ctx context.Context, r *fleet.Reader, kind, namespace st
 		return p.clusterRows(ctx, r)
 	case "addons":
 		all, err := fleet.List[fleet.AddOn](ctx, r, fleet.Query{Namespace: namespace})
+		if err != nil {
+			return nil, err
+		}
+		clusters, err := readSilent(ctx, r, namespace, all)
 		for i := range all {
-			rows = append(rows, rowOf(report.KindAddOn, all[i].Metadata, report.OfAddOn(&all[i]), report.AddOnDetails(&all[i])))
+			problem := report.OfAddOn(&all[i], clusters[all[i].Metadata.Namespace])
+			rows = append(rows, rowOf(report.KindAddOn, all[i].Metadata, problem, report.AddOnDetails(&all[i])))
 		}
 		return rows, err
 	}
@@ -119,6 +124,10 @@ func (p *Plugin) clusterRows(ctx context.Context, r *fleet.Reader) ([]row, error
 				beats[leases[i].Metadata.Namespace] = &at.Time
 			}
 		}
+	}
+	f.Now, f.Heartbeats = p.Now(), map[string]time.Time{}
+	for name, at := range beats {
+		f.Heartbeats[name] = *at
 	}
 	problems := map[string]*report.Problem{}
 	for _, found := range report.Problems(f) {

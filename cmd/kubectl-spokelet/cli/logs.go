@@ -30,6 +30,10 @@ type logFlags struct {
 	follow, errors, previous bool
 }
 
+// lastErrors reports whether only the last errors are wanted. A log that goes on has no last ones: there the tail is
+// one of all lines.
+func (f logFlags) lastErrors() bool { return f.errors && f.tail >= 0 && !f.follow }
+
 // podLog is the log of one pod.
 type podLog struct {
 	Namespace string `json:"namespace"`
@@ -65,7 +69,8 @@ func (p *Plugin) logs() *cobra.Command {
 	}
 	flags.add(c)
 	c.Flags().DurationVar(&flags.since, "since", 0, "lines that are not older")
-	c.Flags().Int64Var(&flags.tail, "tail", -1, "so many of the last lines of each pod; -1 means all")
+	c.Flags().Int64Var(&flags.tail, "tail", -1,
+		"so many of the last lines of each pod, with --errors of its errors; -1 means all")
 	c.Flags().BoolVarP(&flags.follow, "follow", "f", false, "go on with lines that are written from now on")
 	c.Flags().BoolVar(&flags.errors, "errors", false, "errors only")
 	c.Flags().BoolVar(&flags.previous, "previous", false, "the log of the container before it was started again")
@@ -130,7 +135,8 @@ func podsOf(ctx context.Context, r *fleet.Reader, namespace string, agent bool) 
 	var pods []podLog
 	for i := range all {
 		if isProgram(all[i].Labels["app"], agent) {
-			pods = append(pods, podLog{Namespace: namespace, Pod: all[i].Name, Container: firstContainer(&all[i])})
+			container := firstContainer(&all[i])
+			pods = append(pods, podLog{Namespace: namespace, Pod: all[i].Name, Container: container, Lines: []string{}})
 		}
 	}
 	if len(pods) < 2 {
@@ -242,7 +248,6 @@ func (l *logging) one(ctx context.Context, pod *podLog) error {
 		return err
 	}
 	defer func() { _ = log.Close() }()
-	pod.Lines = []string{}
 	for line, err := range linesOf(log) {
 		if err != nil {
 			return fmt.Errorf("reading the log of pod %s: %w: %w", pod.Pod, fleet.ErrClusterUnreachable, err)
@@ -250,10 +255,21 @@ func (l *logging) one(ctx context.Context, pod *podLog) error {
 		if _, bad := report.ErrorOf(line); l.flags.errors && !bad {
 			continue
 		}
-		if !l.asText() {
-			pod.Lines = append(pod.Lines, line)
+		if l.asText() && !l.flags.lastErrors() {
+			if err := l.line(pod, line); err != nil {
+				return err
+			}
 			continue
 		}
+		pod.Lines = append(pod.Lines, line)
+		if l.flags.lastErrors() && int64(len(pod.Lines)) > l.flags.tail {
+			pod.Lines = pod.Lines[1:]
+		}
+	}
+	if !l.asText() {
+		return nil
+	}
+	for _, line := range pod.Lines {
 		if err := l.line(pod, line); err != nil {
 			return err
 		}
@@ -265,8 +281,12 @@ func (l *logging) one(ctx context.Context, pod *podLog) error {
 func (l *logging) open(ctx context.Context, pod *podLog) (io.ReadCloser, error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
+	tail := l.flags.tail
+	if l.flags.lastErrors() {
+		tail = -1 // The API server does not know which lines are errors.
+	}
 	return l.OpenLog(ctx, fleet.LogOptions{
-		Namespace: pod.Namespace, Pod: pod.Pod, Container: pod.Container, Since: l.flags.since, Tail: l.flags.tail,
+		Namespace: pod.Namespace, Pod: pod.Pod, Container: pod.Container, Since: l.flags.since, Tail: tail,
 		Follow: l.flags.follow, Previous: l.flags.previous,
 	})
 }

@@ -3,9 +3,8 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/show"
 )
@@ -53,22 +52,32 @@ func (p *Plugin) names(all []string) error {
 // encoded writes an answer in JSON or YAML; false where text is asked for.
 func (p *Plugin) encoded(a answer) (bool, error) {
 	p.progress.clear()
-	a.Schema = schema
-	var raw []byte
-	var err error
-	switch p.output {
-	case "json":
-		if raw, err = json.MarshalIndent(a, "", "  "); err == nil {
-			raw = append(raw, '\n')
-		}
-	case "yaml":
-		raw, err = yaml.Marshal(a)
-	default:
+	if p.asText() || p.output == outputName {
 		return false, nil
 	}
+	raw, err := p.encode(a, "  ")
 	if err != nil {
-		return true, fmt.Errorf("encoding the answer: %w", err)
+		return true, err
 	}
 	_, err = p.Streams.Out.Write(raw)
 	return true, err
+}
+
+// encode returns an answer in JSON or YAML, as lines. A list without entries is a list. indent is that of JSON; empty
+// for one line.
+func (p *Plugin) encode(a answer, indent string) ([]byte, error) {
+	a.Schema = schema
+	if list := reflect.ValueOf(a.Answer); list.Kind() == reflect.Slice && list.IsNil() {
+		a.Answer = []any{}
+	}
+	raw, err := json.Marshal(a)
+	if err == nil && p.output == "yaml" {
+		raw, err = show.SafeYAML(raw)
+	} else if err == nil {
+		raw, err = show.SafeJSON(raw, indent)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("encoding the answer: %w", err)
+	}
+	return raw, nil
 }

@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
+	"github.com/spokelet/spokelet/internal/causes"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/lease"
 )
@@ -13,7 +16,7 @@ import (
 // readFleet reads what a judgement of the whole fleet is about; in one namespace where that is named. Clusters are not
 // in namespaces: that of the name is read then.
 func readFleet(ctx context.Context, r *fleet.Reader, cluster string) (report.Fleet, error) {
-	var f report.Fleet
+	f := report.Fleet{Cluster: cluster, Lacks: r.Lacks}
 	var err error
 	if f.Clusters, err = fleet.List[fleet.Cluster](ctx, r, fleet.Query{Name: cluster}); err != nil {
 		return f, err
@@ -24,17 +27,55 @@ func readFleet(ctx context.Context, r *fleet.Reader, cluster string) (report.Fle
 	if f.Definitions, err = fleet.List[fleet.Definition](ctx, r, fleet.Query{}); err != nil {
 		return f, err
 	}
-	var of map[string]string
-	if cluster != "" {
-		of = map[string]string{names.LabelClusterName: cluster}
+	if cluster == "" {
+		f.Requests, err = fleet.List[fleet.Request](ctx, r, fleet.Query{})
+		return f, err
 	}
-	f.Requests, err = fleet.List[fleet.Request](ctx, r, fleet.Query{Labels: of})
-	return f, err
+	return f, readCluster(ctx, r, &f)
+}
+
+// readCluster reads what a judgement of one cluster is about, and that of a whole fleet is not: its requests, its
+// heartbeat, and which placements decide about add-ons that wait on it.
+func readCluster(ctx context.Context, r *fleet.Reader, f *report.Fleet) error {
+	var err error
+	of := map[string]string{names.LabelClusterName: f.Cluster}
+	if f.Requests, err = fleet.List[fleet.Request](ctx, r, fleet.Query{Labels: of}); err != nil {
+		return err
+	}
+	beat, err := heartbeat(ctx, r, f.Cluster)
+	if err != nil {
+		return err
+	}
+	f.Heartbeats = map[string]time.Time{f.Cluster: beat}
+	for i := range f.AddOns {
+		if causes.Waits(f.AddOns[i].Status.Conditions) == nil {
+			continue
+		}
+		for n := range f.Definitions {
+			if d := &f.Definitions[n]; d.Metadata.Name == f.AddOns[i].Metadata.Name {
+				decisions, err := readDecisions(ctx, r, d)
+				if err != nil {
+					return err
+				}
+				f.Decisions = append(f.Decisions, decisions...)
+			}
+		}
+	}
+	return nil
+}
+
+// heartbeat reads the last renewal of the Lease of a cluster; zero where that is not known.
+func heartbeat(ctx context.Context, r *fleet.Reader, cluster string) (time.Time, error) {
+	beat, err := fleet.Get[fleet.Lease](ctx, r, cluster, lease.ClusterLease)
+	if err != nil || beat == nil || beat.Spec.RenewTime == nil {
+		return time.Time{}, err
+	}
+	return beat.Spec.RenewTime.Time, nil
 }
 
 // addOnFleet reads what a judgement of one add-on of a fleet is about.
 func addOnFleet(ctx context.Context, r *fleet.Reader, name string) (report.Fleet, error) {
-	var f report.Fleet
+	f := report.Fleet{Lacks: r.Lacks}
 	var err error
 	if f.Clusters, err = fleet.List[fleet.Cluster](ctx, r, fleet.Query{}); err != nil {
 		return f, err
@@ -67,16 +108,61 @@ func addOnFacts(ctx context.Context, r *fleet.Reader, namespace, name string) (r
 			return f, err
 		}
 	}
-	of := fleet.Query{Namespace: namespace, Labels: map[string]string{names.LabelAddonName: name}}
-	if f.Works, err = fleet.List[fleet.Work](ctx, r, of); err != nil {
+	if f.Cluster != nil && report.MayWaitForRequest(f.Cluster) {
+		of := fleet.Query{Labels: map[string]string{names.LabelClusterName: namespace}}
+		if f.Requests, err = fleet.List[fleet.Request](ctx, r, of); err != nil {
+			return f, err
+		}
+	}
+	of, host := fleet.Meta{Namespace: namespace, Name: name}, ""
+	if f.AddOn != nil {
+		host = f.AddOn.Metadata.Annotations[names.AnnotationHostingCluster]
+	}
+	if f.Works, err = readWorks(ctx, r, of, host); err != nil {
 		return f, err
 	}
-	if f.AddOn != nil && report.OfAddOn(f.AddOn) != nil {
+	if f.AddOn != nil && report.OfAddOn(f.AddOn, f.Cluster) != nil {
 		if f.Others, err = fleet.List[fleet.AddOn](ctx, r, fleet.Query{Name: name}); err != nil {
 			return f, err
 		}
 	}
 	return f, nil
+}
+
+// readWorks reads the works of an add-on on its cluster, and those on its hosting cluster. Works that its cluster hosts
+// for others have the name of the add-on, too. host is the name of the hosting cluster; empty for none.
+func readWorks(ctx context.Context, r *fleet.Reader, of fleet.Meta, host string) ([]fleet.Work, error) {
+	q := fleet.Query{Namespace: of.Namespace, Labels: map[string]string{names.LabelAddonName: of.Name}}
+	works, err := fleet.List[fleet.Work](ctx, r, q)
+	if err != nil {
+		return nil, err
+	}
+	works = slices.DeleteFunc(works, func(w fleet.Work) bool {
+		return cmp.Or(w.Metadata.Labels[names.LabelAddonNamespace], of.Namespace) != of.Namespace
+	})
+	if cmp.Or(host, of.Namespace) == of.Namespace {
+		return works, nil
+	}
+	q.Namespace, q.Labels[names.LabelAddonNamespace] = host, of.Namespace
+	hosted, err := fleet.List[fleet.Work](ctx, r, q)
+	return append(works, hosted...), err
+}
+
+// readSilent reads the clusters of add-ons of a namespace, which tell whether the time is over in which the hub lost
+// them; none where it lost none. An empty namespace means all.
+func readSilent(
+	ctx context.Context, r *fleet.Reader, namespace string, addOns []fleet.AddOn,
+) (map[string]*fleet.Cluster, error) {
+	silent := func(a fleet.AddOn) bool { return causes.Silent(a.Status.Conditions) != nil }
+	if !slices.ContainsFunc(addOns, silent) {
+		return nil, nil
+	}
+	clusters, err := fleet.List[fleet.Cluster](ctx, r, fleet.Query{Name: namespace})
+	known := make(map[string]*fleet.Cluster, len(clusters))
+	for i := range clusters {
+		known[clusters[i].Metadata.Name] = &clusters[i]
+	}
+	return known, err
 }
 
 // readDecisions reads which clusters the placements of an add-on select; none without a definition.
@@ -115,23 +201,18 @@ func readPlacements(ctx context.Context, r *fleet.Reader, d *fleet.Definition) (
 }
 
 // clusterChain reads what a cluster depends on, and follows it.
-func clusterChain(ctx context.Context, r *fleet.Reader, name string) (report.Chain, error) {
-	cluster, err := fleet.Get[fleet.Cluster](ctx, r, "", name)
-	if err != nil {
+func (p *Plugin) clusterChain(ctx context.Context, r *fleet.Reader, name string) (report.Chain, error) {
+	f := report.ClusterFacts{Now: p.Now()}
+	var err error
+	if f.Cluster, err = fleet.Get[fleet.Cluster](ctx, r, "", name); err != nil {
 		return report.Chain{}, err
 	}
 	of := fleet.Query{Labels: map[string]string{names.LabelClusterName: name}}
-	requests, err := fleet.List[fleet.Request](ctx, r, of)
-	if err != nil {
+	if f.Requests, err = fleet.List[fleet.Request](ctx, r, of); err != nil {
 		return report.Chain{}, err
 	}
-	beat, err := fleet.Get[fleet.Lease](ctx, r, name, lease.ClusterLease)
-	if err != nil {
+	if f.Heartbeat, err = heartbeat(ctx, r, name); err != nil {
 		return report.Chain{}, err
 	}
-	var heartbeat time.Time
-	if beat != nil && beat.Spec.RenewTime != nil {
-		heartbeat = beat.Spec.RenewTime.Time
-	}
-	return report.ClusterChain(name, cluster, requests, heartbeat), nil
+	return report.ClusterChain(name, f), nil
 }

@@ -78,29 +78,20 @@ func (p *Plugin) rolledOut(ctx context.Context, name string, wait time.Duration)
 			return err
 		}
 		far, err := readRollout(ctx, r, name)
-		if err != nil {
-			return err
-		}
-		if !far.Complete && far.Failed == 0 && p.waits(deadline) {
+		again := err == nil && !far.Complete && far.Failed == 0 || passes(err)
+		if again && p.waits(deadline) {
 			if err := p.wait(ctx, deadline); err != nil {
 				return err
 			}
 			continue
 		}
-		switch {
-		case len(far.Placements) == 0 && len(r.Gaps) > 0:
-			return fmt.Errorf("%w: %w", errBlind, gapsOf(r))
-		case len(far.Placements) == 0:
-			return fmt.Errorf("%w: there is no add-on %s, or it is on no cluster", errUse, name)
-		}
-		done, err := p.encoded(answer{Kind: "rollout", Hub: r.Source.Name(), Answer: far, Gaps: r.Gaps})
-		if !done && err == nil {
-			t := p.terminal()
-			err = errors.Join(t.Rollout(far), t.Gaps(r.Gaps))
-		}
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
+		}
+		if err := p.farWritten(r, far); err != nil {
+			return err
+		}
+		switch {
 		case far.Failed == 0 && !far.Complete && wait > 0:
 			return fmt.Errorf("%w: the rollout is not complete", errOutOfTime)
 		case !far.Complete:
@@ -110,7 +101,32 @@ func (p *Plugin) rolledOut(ctx context.Context, name string, wait time.Duration)
 	}
 }
 
-// readRollout reads what says how far an add-on is.
+// farWritten writes how far an add-on is: of -o name the clusters that are not complete.
+func (p *Plugin) farWritten(r *fleet.Reader, far report.Rollout) error {
+	if done, err := p.encoded(answer{Kind: "rollout", Hub: r.Source.Name(), Answer: far, Gaps: r.Gaps}); done {
+		return err
+	}
+	if p.output != outputName {
+		t := p.terminal()
+		return errors.Join(t.Rollout(far), t.Gaps(r.Gaps))
+	}
+	var all []string
+	for _, placement := range far.Placements {
+		for _, stages := range placement.Stages {
+			if stages.Stage == report.StageComplete {
+				continue
+			}
+			for _, cluster := range stages.Clusters {
+				all = append(all, report.KindCluster+"/"+cluster)
+			}
+		}
+	}
+	slices.Sort(all)
+	return p.names(slices.Compact(all))
+}
+
+// readRollout reads what says how far an add-on is. A part of that says nothing: clusters whose add-ons may not be read
+// would be without any.
 func readRollout(ctx context.Context, r *fleet.Reader, name string) (report.Rollout, error) {
 	definition, err := fleet.Get[fleet.Definition](ctx, r, "", name)
 	if err != nil {
@@ -124,7 +140,14 @@ func readRollout(ctx context.Context, r *fleet.Reader, name string) (report.Roll
 	if err != nil {
 		return report.Rollout{}, err
 	}
-	return report.RolloutOf(name, definition, addOns, decisions), nil
+	if len(r.Gaps) > 0 {
+		return report.Rollout{}, fmt.Errorf("%w: %w", errBlind, gapsOf(r))
+	}
+	far := report.RolloutOf(name, definition, addOns, decisions)
+	if len(far.Placements) == 0 {
+		return far, fmt.Errorf("%w: there is no add-on %s, or it is on no cluster", errUse, name)
+	}
+	return far, nil
 }
 
 // kept is a content that the hub keeps for an add-on.
@@ -185,7 +208,7 @@ func keptOf(raw []json.RawMessage, addOns []fleet.AddOn) ([]kept, error) {
 	for _, addOn := range addOns {
 		for _, config := range addOn.Status.ConfigReferences {
 			if config.Applied != nil {
-				applied[config.Resource+" "+config.Applied.SpecHash]++
+				applied[contentOf(config.Resource, config.Applied.Namespace, config.Applied.Name)+" "+config.Applied.SpecHash]++
 			}
 		}
 	}
@@ -199,11 +222,16 @@ func keptOf(raw []json.RawMessage, addOns []fleet.AddOn) ([]kept, error) {
 		if err != nil {
 			continue // Whoever made it, it is none of the hub manager.
 		}
+		config := contentOf(of.Resource, of.Namespace, of.Name)
 		all = append(all, kept{
-			Config: of.Resource + " " + strings.TrimPrefix(of.Namespace+"/"+of.Name, "/"), Hash: of.SpecHash,
-			Since: revision.CreationTimestamp, Clusters: applied[of.Resource+" "+of.SpecHash],
+			Config: config, Hash: of.SpecHash, Since: revision.CreationTimestamp, Clusters: applied[config+" "+of.SpecHash],
 		})
 	}
 	slices.SortStableFunc(all, func(a, b kept) int { return b.Since.Compare(a.Since.Time) })
 	return all, nil
+}
+
+// contentOf names a configuration.
+func contentOf(resource, namespace, name string) string {
+	return resource + " " + strings.TrimPrefix(namespace+"/"+name, "/")
 }

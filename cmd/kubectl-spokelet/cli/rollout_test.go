@@ -162,3 +162,33 @@ func TestShellsCompleteCommands(t *testing.T) {
 	got = run(t, "diff", "--help")
 	assert.Contains(t, got.out, "kubectl spokelet diff addon NAME -f FILE")
 }
+
+// Two configurations with the same content are two.
+func TestTheClustersOfAContentAreThoseOfItsConfiguration(t *testing.T) {
+	h := shop()
+	hash := func(name string) map[string]any {
+		return map[string]any{"namespace": "add-ons", "name": name, "specHash": "5f2c"}
+	}
+	for i, a := range h.lists[pathAddOns] {
+		name := "a"
+		if i > 9 {
+			name = "b"
+		}
+		part(a, "status")["configReferences"] = []any{map[string]any{
+			"resource": "addondeploymentconfigs", "desiredConfig": hash(name), "lastAppliedConfig": hash(name),
+		}}
+	}
+	for _, name := range []string{"a", "b"} {
+		r := labelled(of(names.NamespaceHub, "logs-"+name), map[string]any{
+			names.LabelAddonName: "logs", names.LabelConfigRevision: "true",
+		})
+		part(r, "metadata")["annotations"] = map[string]any{
+			names.AnnotationConfigKey: `{"resource":"addondeploymentconfigs","namespace":"add-ons","name":"` + name + `","specHash":"5f2c"}`,
+		}
+		h.lists["/apis/apps/v1/controllerrevisions"] = append(h.lists["/apis/apps/v1/controllerrevisions"], r)
+	}
+	got := plays(t, h, "rollout", "history", "addon", "logs")
+	assert.Equal(t, statusWell, got.status, got.errs)
+	assert.Regexp(t, `add-ons/a +5f2c +2d +5\n`, got.out)
+	assert.Regexp(t, `add-ons/b +5f2c +2d +36\n`, got.out)
+}

@@ -31,6 +31,8 @@ var (
 	errProblem = errors.New("a problem was found")
 	// errBlind ends a command that could not look at anything that it was asked for.
 	errBlind = errors.New("nothing could be read")
+	// errPart ends a command that found nothing wrong in what it could read, and could not read all.
+	errPart = errors.New("what could not be read may hide problems")
 	// errOutOfTime ends a command whose --wait ran out.
 	errOutOfTime = errors.New("the time to wait ran out")
 	// errUse is in errors about a wrong use.
@@ -78,11 +80,10 @@ func (p *Plugin) Run(ctx context.Context, args []string) int {
 	p.command.SetArgs(args)
 	err := p.command.ExecuteContext(ctx)
 	p.progress.clear()
-	status := statusOf(err)
 	if err != nil && err.Error() != errProblem.Error() { // Else the answer says it.
-		fmt.Fprintf(p.Streams.ErrOut, "%s: %s\n", nameOfProgram, show.Safe(err.Error()))
+		p.warn(err)
 	}
-	return status
+	return statusOf(err)
 }
 
 // statusOf returns the exit status for the error of a command.
@@ -94,10 +95,20 @@ func statusOf(err error) int {
 		return statusProblem
 	case errors.Is(err, errOutOfTime):
 		return statusOutOfTime
-	case errors.Is(err, errBlind), errors.Is(err, fleet.ErrUnreachable), errors.Is(err, fleet.ErrClusterUnreachable):
+	case errors.Is(err, errBlind), errors.Is(err, errPart), isUnanswered(err), isUnreached(err):
 		return statusBlind
 	}
 	return statusUse
+}
+
+// isUnanswered reports whether a hub does not answer, or not this user.
+func isUnanswered(err error) bool {
+	return errors.Is(err, fleet.ErrUnreachable) || errors.Is(err, fleet.ErrRefused)
+}
+
+// isUnreached reports whether a managed cluster does not answer, or not this user.
+func isUnreached(err error) bool {
+	return errors.Is(err, fleet.ErrClusterUnreachable) || errors.Is(err, fleet.ErrClusterRefused)
 }
 
 // root returns the command with all its commands.
@@ -107,8 +118,8 @@ func (p *Plugin) root() *cobra.Command {
 		Short: "Says what is wrong with a fleet of clusters and their add-ons, where, and what to do",
 		Long: "kubectl spokelet reads a hub that speaks the APIs of Open Cluster Management and says what is wrong with " +
 			"its clusters and add-ons, where, and what to do. Only approve writes to the hub.\n\nThe exit status is 0 " +
-			"where all is well, 1 where a problem was found, 2 for a wrong use, 3 where it could not look, and 4 where " +
-			"--wait ran out.",
+			"where all is well, 1 where a problem was found, 2 for a wrong use, 3 where it could not look, or could not " +
+			"read all that may hide a problem, and 4 where --wait ran out.",
 		SilenceErrors: true, SilenceUsage: true,
 	}
 	root.SetIn(p.Streams.In)

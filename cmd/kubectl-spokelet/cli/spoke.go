@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -80,6 +80,8 @@ type look struct {
 
 	side report.ClusterSide
 	now  time.Time
+	// namespace is that of the agent.
+	namespace string
 }
 
 // lookInto looks into the managed cluster of what was followed. A cluster that does not answer is a gap, and what was
@@ -89,11 +91,11 @@ func (p *Plugin) lookInto(ctx context.Context, s spoke, f followed) (report.Clus
 	if err != nil {
 		return report.ClusterSide{}, nil, err
 	}
-	l := look{Reader: r, now: p.Now()}
+	l := look{Reader: r, now: p.Now(), namespace: s.agents}
 	if p.present != nil { // The hub is a bundle, and the cluster is as it is now.
 		l.now = p.present()
 	}
-	l.side.Cluster, l.side.AgentNamespace, l.side.Lacks = r.Source.Name(), s.agents, r.Lacks
+	l.side.Cluster, l.side.Lacks = r.Source.Name(), r.Lacks
 	l.side.Looked = f.Kind != report.KindCluster
 	if _, err = r.Source.Version(ctx); err != nil {
 		return report.ClusterSide{}, []fleet.Gap{silent(s, err)}, nil
@@ -101,7 +103,7 @@ func (p *Plugin) lookInto(ctx context.Context, s spoke, f followed) (report.Clus
 	err = l.all(ctx, f)
 	gaps := r.Gaps
 	if err != nil {
-		if ctx.Err() != nil || !errors.Is(err, fleet.ErrClusterUnreachable) {
+		if ctx.Err() != nil || !isUnreached(err) {
 			return report.ClusterSide{}, gaps, err
 		}
 		gaps = append(gaps, silent(s, err))
@@ -109,10 +111,11 @@ func (p *Plugin) lookInto(ctx context.Context, s spoke, f followed) (report.Clus
 	return l.side, gaps, nil
 }
 
-// silent is the gap of a managed cluster that does not answer.
+// silent is the gap of a managed cluster that does not answer, or not this user.
 func silent(s spoke, err error) fleet.Gap {
 	what := "the managed cluster of context " + cmp.Or(s.context, "of "+s.kubeconfig)
-	return fleet.Gap{What: what, Why: err.Error(), Cluster: true, Silent: true}
+	refused := apierrors.IsUnauthorized(err)
+	return fleet.Gap{What: what, Why: err.Error(), Cluster: true, Silent: !refused, Refused: refused}
 }
 
 // all looks at everything, until the cluster does not answer.
@@ -141,6 +144,9 @@ func (l *look) records(ctx context.Context, works []fleet.Work) error {
 		return nil
 	}
 	records, err := fleet.Read[fleet.Record](ctx, l.Reader, fleet.Query{Resource: fleet.Records()})
+	if err != nil {
+		return err
+	}
 	l.side.Records = map[string]fleet.Record{}
 	for _, record := range records {
 		l.side.Records[record.Spec.Work] = record
@@ -148,7 +154,7 @@ func (l *look) records(ctx context.Context, works []fleet.Work) error {
 	for i := range works {
 		l.side.Works = append(l.side.Works, works[i].Metadata.Name)
 	}
-	return err
+	return nil
 }
 
 // maxWorkloads is how many workloads of an object are looked at.
@@ -255,11 +261,11 @@ func (l *look) warnings(ctx context.Context, target unready.Target, pods []corev
 // secrets looks whether the Secrets are there that the agent keeps. Their content stays where it is.
 func (l *look) secrets(ctx context.Context, f followed) error {
 	wanted := []report.Presence{
-		{Namespace: l.side.AgentNamespace, Name: names.SecretHub, Of: "the credential for the hub"},
+		{Namespace: l.namespace, Name: names.SecretHub, Of: "the credential for the hub"},
 	}
 	if f.Kind == report.KindCluster && f.Problem != nil {
 		wanted = append(wanted, report.Presence{
-			Namespace: l.side.AgentNamespace, Name: names.SecretBootstrap, Of: "the credential to join with",
+			Namespace: l.namespace, Name: names.SecretBootstrap, Of: "the credential to join with",
 		})
 	}
 	if f.addOn != nil {
@@ -307,11 +313,12 @@ func agentApps() []string {
 // agents looks at the Deployments of the agent, and returns its pods.
 func (l *look) agents(ctx context.Context) ([]corev1.Pod, error) {
 	selector := "app in (" + strings.Join(agentApps(), ",") + ")"
-	q := fleet.Query{Resource: fleet.Deployments(), Namespace: l.side.AgentNamespace, Selector: selector}
+	q := fleet.Query{Resource: fleet.Deployments(), Namespace: l.namespace, Selector: selector}
 	found, err := fleet.Read[appsv1.Deployment](ctx, l.Reader, q)
 	if err != nil {
 		return nil, err
 	}
+	l.side.AgentNamespace = l.namespace
 	for i := range found {
 		w := report.Workload{Read: true, Found: true, State: unready.OfDeployment(&found[i])}
 		w.Target = unready.Target{Kind: unready.KindDeployment, Namespace: found[i].Namespace, Name: found[i].Name}

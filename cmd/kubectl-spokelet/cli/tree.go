@@ -89,6 +89,7 @@ func (p *Plugin) grown(ctx context.Context, r *fleet.Reader, args []string, all 
 		if len(f.Clusters) == 0 && !r.Lacks("managedclusters") {
 			return report.Nothing(kind, name, "there is no ManagedCluster of this name"), nil
 		}
+		f.Now = p.Now()
 		works, err := fleet.List[fleet.Work](ctx, r, fleet.Query{Namespace: name})
 		return report.ClusterTree(f, works, name, all), err
 	}

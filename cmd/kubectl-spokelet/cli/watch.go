@@ -43,10 +43,15 @@ func (p *Plugin) attempt(ctx context.Context, do func(context.Context) error) er
 		return err
 	}
 	if err != nil && !errors.Is(err, errProblem) && ctx.Err() == nil {
-		p.progress.clear()
-		fmt.Fprintf(p.Streams.ErrOut, "%s: %s\n", nameOfProgram, show.Safe(err.Error()))
+		p.warn(err)
 	}
 	return nil
+}
+
+// warn tells what went wrong.
+func (p *Plugin) warn(err error) {
+	p.progress.clear()
+	fmt.Fprintf(p.Streams.ErrOut, "%s: %s\n", nameOfProgram, show.Safe(err.Error()))
 }
 
 // quiet is how long a command reads before it tells at a terminal what it reads.

@@ -106,3 +106,20 @@ func TestProgressIsToldWhenReadingTakesLongAndGoesAway(t *testing.T) {
 	assert.Equal(t, "\r\x1b[K", out.String())
 	(&progress{}).told("managedclusters", 1)
 }
+
+// What happened before a watch began is shown in each format.
+func TestAWatchInJSONHasWhatHappenedBefore(t *testing.T) {
+	for _, format := range []string{"", "json", "yaml", "name"} {
+		h := shop()
+		ctx, stop := context.WithCancel(t.Context())
+		h.watched = stop
+		args := []string{"events", "-A", "-w"}
+		if format != "" {
+			args = append(args, "-o", format)
+		}
+		got := playsUntil(ctx, t, h, args...)
+		stop()
+		assert.Equal(t, statusWell, got.status, got.errs)
+		assert.Contains(t, got.out, "store-114", "format %q", format)
+	}
+}

@@ -62,6 +62,9 @@ func (p *Plugin) why() *cobra.Command {
 
 // explained writes a chain.
 func (p *Plugin) explained(r *fleet.Reader, chain report.Chain, gaps []fleet.Gap) error {
+	if chain.Steps == nil {
+		chain.Steps = []report.Step{}
+	}
 	done, err := p.encoded(answer{Kind: "why", Hub: r.Source.Name(), Answer: chain, Gaps: gaps})
 	if !done && err == nil {
 		t := p.terminal()
@@ -89,7 +92,7 @@ type followed struct {
 func (p *Plugin) follow(ctx context.Context, r *fleet.Reader, kind, name string) (followed, error) {
 	switch kind {
 	case report.KindCluster:
-		chain, err := clusterChain(ctx, r, name)
+		chain, err := p.clusterChain(ctx, r, name)
 		return followed{Chain: chain}, err
 	case report.KindRequest:
 		request, err := fleet.Get[fleet.Request](ctx, r, "", name)
@@ -104,7 +107,9 @@ func (p *Plugin) follow(ctx context.Context, r *fleet.Reader, kind, name string)
 		if err != nil {
 			return followed{}, err
 		}
-		return followed{Chain: report.AddOnChain(namespace, name, f), works: f.Works, addOn: f.AddOn}, nil
+		chain := report.AddOnChain(namespace, name, f)
+		near := slices.DeleteFunc(f.Works, func(w fleet.Work) bool { return w.Metadata.Namespace != namespace })
+		return followed{Chain: chain, works: near, addOn: f.AddOn}, nil
 	}
 	work, err := fleet.Get[fleet.Work](ctx, r, namespace, name)
 	f := followed{Chain: report.WorkChain(namespace, name, work)}

@@ -41,7 +41,7 @@ const (
 	bundleFormat = 1
 	aboutFile    = "bundle.json"
 	// maxBundle is how many bytes a bundle may have, unpacked.
-	maxBundle = 4 << 30
+	maxBundle = 1 << 30
 )
 
 // resources are those of a bundle. Secrets and ConfigMaps are none of them.
@@ -52,8 +52,12 @@ func resources() []Resource {
 	}
 }
 
-// OpenBundle reads a bundle.
-func OpenBundle(file string) (*Bundle, error) {
+// OpenBundle reads a bundle. It may come from another person: what no bundle has is passed over, and one that is too
+// large is refused before it takes the memory.
+func OpenBundle(file string) (*Bundle, error) { return openBundle(file, maxBundle) }
+
+// openBundle reads a bundle of so many bytes, unpacked, at most.
+func openBundle(file string, most int64) (*Bundle, error) {
 	packed, err := os.Open(file)
 	if err != nil {
 		return nil, fmt.Errorf("opening the bundle: %w", err)
@@ -64,7 +68,11 @@ func OpenBundle(file string) (*Bundle, error) {
 		return nil, fmt.Errorf("reading %s, which is not a bundle: %w", file, err)
 	}
 	b := &Bundle{file: file, lists: map[string][]byte{}}
-	archive := tar.NewReader(io.LimitReader(unpacked, maxBundle))
+	known := map[string]bool{aboutFile: true}
+	for _, resource := range resources() {
+		known[fileOf(resource)] = true
+	}
+	left, archive := most, tar.NewReader(io.LimitReader(unpacked, most))
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -72,6 +80,12 @@ func OpenBundle(file string) (*Bundle, error) {
 		}
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", file, err)
+		}
+		if left -= header.Size; left < 0 {
+			return nil, fmt.Errorf("reading %s: it has more than %d MiB", file, most>>20)
+		}
+		if !known[header.Name] {
+			continue
 		}
 		content, err := io.ReadAll(archive)
 		if err != nil {
@@ -137,8 +151,8 @@ func (b *Bundle) Pages(_ context.Context, q Query) iter.Seq2[[]byte, error] {
 // fileOf is the file of a resource in a bundle.
 func fileOf(r Resource) string { return r.String() + ".json" }
 
-// WriteBundle writes what a user may read of a fleet. Values of manifests, annotations that hold an earlier
-// configuration, and certificates are left out, see redact.
+// WriteBundle writes what a user may read of a fleet. Values of manifests, annotations that no command reads, and
+// certificates are left out, see redact.
 func WriteBundle(ctx context.Context, source Source, to io.Writer, now time.Time) ([]Gap, error) {
 	r := &Reader{Source: source}
 	version, err := source.Version(ctx)
@@ -166,18 +180,15 @@ func WriteBundle(ctx context.Context, source Source, to io.Writer, now time.Time
 
 // redacted reads a resource without what a bundle leaves out; false where it cannot be read.
 func (r *Reader) redacted(ctx context.Context, q Query) ([]json.RawMessage, bool, error) {
-	items := []json.RawMessage{}
-	for page, err := range r.Source.Pages(ctx, q) {
-		if err != nil {
-			return nil, false, r.fail(q, err)
-		}
+	var items []json.RawMessage
+	complete, err := r.each(ctx, q, func() { items = []json.RawMessage{} }, func(page []byte) error {
 		var l struct {
 			Items []map[string]any `json:"items"`
 		}
 		decoder := json.NewDecoder(bytes.NewReader(page))
 		decoder.UseNumber()
 		if err := decoder.Decode(&l); err != nil {
-			return nil, false, fmt.Errorf("decoding %s: %w", q.Resource, err)
+			return fmt.Errorf("decoding %s: %w", q.Resource, err)
 		}
 		for _, item := range l.Items {
 			if q.Resource == Events() && !concernsFleet(item) {
@@ -186,12 +197,13 @@ func (r *Reader) redacted(ctx context.Context, q Query) ([]json.RawMessage, bool
 			redact(item)
 			raw, err := json.Marshal(item) // It takes a fifth of the memory so.
 			if err != nil {
-				return nil, false, fmt.Errorf("encoding an object of %s: %w", q.Resource, err)
+				return fmt.Errorf("encoding an object of %s: %w", q.Resource, err)
 			}
 			items = append(items, raw)
 		}
-	}
-	return items, true, nil
+		return nil
+	})
+	return items, complete, err
 }
 
 // pack writes an archive.
@@ -211,49 +223,4 @@ func pack(to io.Writer, files map[string][]byte, now time.Time) error {
 		return fmt.Errorf("writing the bundle: %w", err)
 	}
 	return nil
-}
-
-// redact takes out of an object what may hold a secret and what no command reads: all of a manifest but its kind and
-// its name, the object that kubectl keeps in an annotation, who wrote which field, values that the agent reports back,
-// and certificates and requests for them.
-func redact(object map[string]any) {
-	metadata := child(object, "metadata")
-	delete(metadata, "managedFields")
-	for key := range child(metadata, "annotations") {
-		if strings.HasPrefix(key, "kubectl.kubernetes.io/") || strings.HasSuffix(key, "/values") {
-			delete(child(metadata, "annotations"), key)
-		}
-	}
-	manifests, _ := child(child(object, "spec"), "workload")["manifests"].([]any)
-	for i, manifest := range manifests {
-		manifests[i] = identity(manifest)
-	}
-	states, _ := child(child(object, "status"), "resourceStatus")["manifests"].([]any)
-	for _, state := range states {
-		if of, is := state.(map[string]any); is {
-			delete(of, "statusFeedback")
-		}
-	}
-	for _, spec := range []string{"request", "extra"} {
-		delete(child(object, "spec"), spec)
-	}
-	delete(child(object, "status"), "certificate")
-}
-
-// identity returns what a bundle keeps of a manifest.
-func identity(manifest any) map[string]any {
-	of, _ := manifest.(map[string]any)
-	return map[string]any{
-		"apiVersion": of["apiVersion"], "kind": of["kind"],
-		"metadata": map[string]any{"name": child(of, "metadata")["name"], "namespace": child(of, "metadata")["namespace"]},
-	}
-}
-
-// child returns a field that is an object; an empty one where it is not.
-func child(of map[string]any, field string) map[string]any {
-	found, is := of[field].(map[string]any)
-	if !is {
-		return map[string]any{}
-	}
-	return found
 }

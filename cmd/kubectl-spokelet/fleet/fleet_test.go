@@ -63,8 +63,8 @@ func TestWhatCannotBeReadIsAGapOrTheEnd(t *testing.T) {
 		},
 		"a hub that does not answer is the end":           {err: errors.New("refused"), q: Query{Resource: Pods()}, is: ErrUnreachable},
 		"so is a cluster, and it is told from the hub":    {err: errors.New("refused"), cluster: true, is: ErrClusterUnreachable},
-		"a cluster that refuses the person says no more":  {err: apierrors.NewUnauthorized("who"), cluster: true, is: ErrClusterUnreachable},
-		"a hub that does not know the person is no ruin":  {err: apierrors.NewUnauthorized("who"), is: apierrors.NewUnauthorized("who")},
+		"a cluster that refuses the person says no more":  {err: apierrors.NewUnauthorized("who"), cluster: true, is: ErrClusterRefused},
+		"a hub that does not know the person is no ruin":  {err: apierrors.NewUnauthorized("who"), is: ErrRefused},
 		"an answer of an overloaded hub is no right lost": {err: apierrors.NewTooManyRequests("later", 1), is: ErrUnreachable},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -83,6 +83,8 @@ func TestWhatCannotBeReadIsAGapOrTheEnd(t *testing.T) {
 				}
 				assert.Equal(t, tc.gap, r.Gaps[0])
 				assert.True(t, r.Lacks(tc.q.Resource.Plural))
+				assert.False(t, r.Lacks(tc.q.Resource.Plural[1:]))
+				assert.False(t, r.Lacks(tc.q.Resource.Plural[:3]), "the name of another resource may begin so")
 			}
 		})
 	}
@@ -156,9 +158,10 @@ func TestWhatABundleLeavesOut(t *testing.T) {
 			`{"spec": {"workload": {"manifests": [{"kind": "Secret", "metadata": {"name": "s"}, "data": {"a": "b"}}]}}}`,
 			`{"spec": {"workload": {"manifests": [{"apiVersion": null, "kind": "Secret", "metadata": {"name": "s", "namespace": null}}]}}}`,
 		},
-		"what kubectl applied last, and values": {
-			`{"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "x", "a.io/values": "x", "b": "c"}}}`,
-			`{"metadata": {"annotations": {"b": "c"}}}`,
+		"annotations that no command reads: what kubectl and others applied last, and values": {
+			`{"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "x", "kapp.k14s.io/original": "x",
+				"a.io/values": "x", "addon.open-cluster-management.io/hosting-cluster-name": "c"}}}`,
+			`{"metadata": {"annotations": {"addon.open-cluster-management.io/hosting-cluster-name": "c"}}}`,
 		},
 		"who wrote which field": {`{"metadata": {"name": "n", "managedFields": []}}`, `{"metadata": {"name": "n"}}`},
 		"values that agents report": {
@@ -167,7 +170,10 @@ func TestWhatABundleLeavesOut(t *testing.T) {
 		},
 		"certificates and their requests": {
 			`{"spec": {"request": "x", "extra": {}, "username": "u"}, "status": {"certificate": "x"}}`,
-			`{"spec": {"username": "u"}, "status": {}}`,
+			`{"spec": {"username": "u"}, "status": {"certificate": "bGVmdCBvdXQ="}}`,
+		},
+		"no certificate where there is none": {
+			`{"spec": {"request": "x"}, "status": {"certificate": ""}}`, `{"spec": {}, "status": {"certificate": ""}}`,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -200,7 +206,7 @@ func TestABundleSaysWhatItLacks(t *testing.T) {
 	_, err = r.OpenLog(t.Context(), LogOptions{})
 	require.NoError(t, err)
 	assert.True(t, r.Lacks("logs"))
-	for _, err := range Changes[Event](t.Context(), r, Query{Resource: Events()}) {
+	for _, err := range Changes[Event](t.Context(), r, Query{Resource: Events()}, nil) {
 		require.ErrorContains(t, err, "does not change")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -57,7 +58,7 @@ func (h *Hub) Name() string { return h.host }
 func (h *Hub) Version(ctx context.Context) (string, error) {
 	raw, err := answer(ctx, h.client.Get().AbsPath("/version"))
 	if err != nil {
-		return "", fmt.Errorf("asking the hub for its version: %w: %w", ErrUnreachable, err)
+		return "", fmt.Errorf("asking the hub for its version: %w: %w", unanswered(err, false), err)
 	}
 	var v struct {
 		GitVersion string `json:"gitVersion"`
@@ -76,16 +77,21 @@ func (h *Hub) Pages(ctx context.Context, q Query) iter.Seq2[[]byte, error] {
 			yield(nil, err)
 			return
 		}
-		for more := ""; ; {
+		for more, offered := "", false; ; {
 			page, err := answer(ctx, parameters(h.client.Get().AbsPath(path), q, more))
-			if unconverted(err) && strings.Contains(path, beta) {
-				path = strings.Replace(path, beta, alpha, 1)
+			if other := olderPath(path, q); other != "" && (unconverted(err) || apierrors.IsNotFound(err)) {
+				path = other
+				continue
+			}
+			if token := offeredBy(err); token != "" && !offered {
+				more, offered = token, true
 				continue
 			}
 			if err != nil {
 				yield(nil, err)
 				return
 			}
+			offered = false
 			if !yield(page, nil) {
 				return
 			}
@@ -100,11 +106,30 @@ func (h *Hub) Pages(ctx context.Context, q Query) iter.Seq2[[]byte, error] {
 	}
 }
 
+// offeredBy returns the token that an API server offers in place of one that has ended: a list goes on with it, with
+// the objects as they are now. Empty for none.
+func offeredBy(err error) string {
+	var status apierrors.APIStatus
+	if !isExpired(err) || !errors.As(err, &status) {
+		return ""
+	}
+	return status.Status().Continue
+}
+
 // beta and alpha are parts of paths of the two versions of the add-on API.
 const (
 	beta  = "/apis/" + addonv1beta1.GroupName + "/v1beta1/"
 	alpha = "/apis/" + addonv1beta1.GroupName + "/v1alpha1/"
 )
+
+// olderPath returns the path of the older version of a resource whose version the source chooses; empty for none. A hub
+// may serve some resources of add-ons in the older version alone.
+func olderPath(path string, q Query) string {
+	if q.Resource.Version != "" || !strings.HasPrefix(path, beta) {
+		return ""
+	}
+	return strings.Replace(path, beta, alpha, 1)
+}
 
 // unconverted reports whether the API server cannot convert objects between versions. The hub manager does that, and
 // the version that is stored can be read while it does not run.
@@ -205,7 +230,9 @@ func (q Query) selector() string {
 
 // parameters adds the query of a page to a request.
 func parameters(request *rest.Request, q Query, more string) *rest.Request {
-	request.Param("limit", strconv.Itoa(pageSize))
+	if !q.Whole {
+		request.Param("limit", strconv.Itoa(pageSize))
+	}
 	of := fields.Set{}
 	maps.Copy(of, q.Fields)
 	if q.Name != "" {

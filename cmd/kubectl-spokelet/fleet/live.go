@@ -12,7 +12,7 @@ import (
 func wholes() []Resource {
 	return []Resource{
 		{Group: addonv1beta1.GroupName, Version: "v1alpha1", Plural: "addontemplates"},
-		{Group: addonv1beta1.GroupName, Version: "v1alpha1", Plural: "addondeploymentconfigs", Namespaced: true},
+		{Group: addonv1beta1.GroupName, Plural: "addondeploymentconfigs", Namespaced: true},
 		ResourceOf[Placement](), ResourceOf[Decision](),
 	}
 }
@@ -33,20 +33,19 @@ func Whole(ctx context.Context, r *Reader, addOn string) ([]json.RawMessage, err
 func Raw(ctx context.Context, r *Reader, queries ...Query) ([]json.RawMessage, error) {
 	var all []json.RawMessage
 	for _, q := range queries {
-		for page, err := range r.Source.Pages(ctx, q) {
-			if err != nil {
-				if err = r.fail(q, err); err != nil {
-					return nil, err
-				}
-				break
-			}
+		before := len(all)
+		_, err := r.each(ctx, q, func() { all = all[:before] }, func(page []byte) error {
 			var list struct {
 				Items []json.RawMessage `json:"items"`
 			}
 			if err := json.Unmarshal(page, &list); err != nil {
-				return nil, fmt.Errorf("decoding %s: %w", q.Resource, err)
+				return fmt.Errorf("decoding %s: %w", q.Resource, err)
 			}
 			all = append(all, list.Items...)
+			return nil
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	return all, nil

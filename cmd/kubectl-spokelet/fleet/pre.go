@@ -17,12 +17,12 @@ func (h *Hub) Serves(ctx context.Context, resource schema.GroupVersionResource) 
 	if resource.Group == "" {
 		path = "/api/" + resource.Version
 	}
-	raw, err := h.client.Get().AbsPath(path).DoRaw(ctx)
+	raw, err := answer(ctx, h.client.Get().AbsPath(path))
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("asking for %s: %w: %w", path, ErrUnreachable, err)
+		return false, fmt.Errorf("asking for %s: %w: %w", path, unanswered(err, false), err)
 	}
 	var list metav1.APIResourceList
 	if err := json.Unmarshal(raw, &list); err != nil {
@@ -46,9 +46,10 @@ func (h *Hub) May(ctx context.Context, what authorizationv1.ResourceAttributes) 
 	if err != nil {
 		return false, fmt.Errorf("encoding an access review: %w", err)
 	}
-	raw, err := h.client.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").Body(body).DoRaw(ctx)
+	path := "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+	raw, err := answer(ctx, h.client.Post().AbsPath(path).Body(body))
 	if err != nil {
-		return false, fmt.Errorf("asking what the user may do: %w: %w", ErrUnreachable, err)
+		return false, fmt.Errorf("asking what the user may do: %w: %w", unanswered(err, false), err)
 	}
 	if err := json.Unmarshal(raw, &review); err != nil {
 		return false, fmt.Errorf("decoding an access review: %w", err)

@@ -65,12 +65,15 @@ type Query struct {
 	Fields map[string]string
 	// Partial asks for the metadata alone: nothing else of the objects leaves the API server.
 	Partial bool
+	// Whole asks for all objects in one page.
+	Whole bool
 }
 
 // Source gives the objects of a fleet as pages of JSON lists.
 type Source interface {
 	// Pages returns the pages of a list. It ends with the first error, which is an APIStatus where the API server
-	// answered one.
+	// answered one. That is "410 Expired" where a list took longer than an API server keeps its state: it has to begin
+	// again.
 	Pages(ctx context.Context, q Query) iter.Seq2[[]byte, error]
 	// Version returns the version of Kubernetes of the hub.
 	Version(ctx context.Context) (string, error)
@@ -88,9 +91,11 @@ type Gap struct {
 	Rule string `json:"rule,omitempty"`
 	// Why is the answer of the API server.
 	Why string `json:"why"`
-	// Cluster reports that it is about a managed cluster that was looked into, and Silent that this does not answer.
+	// Cluster reports that it is about a managed cluster that was looked into, Silent that this does not answer, and
+	// Refused that it answers, and does not accept the credential of the user.
 	Cluster bool `json:"cluster,omitempty"`
 	Silent  bool `json:"silent,omitempty"`
+	Refused bool `json:"refused,omitempty"`
 }
 
 // Reader reads objects and collects what it may not read.
@@ -106,8 +111,12 @@ type Reader struct {
 var (
 	// ErrUnreachable is in errors of a Reader whose source does not answer.
 	ErrUnreachable = errors.New("the hub does not answer")
+	// ErrRefused is in errors of a Reader whose source does not accept the credential of the user.
+	ErrRefused = errors.New("the hub does not accept your credential")
 	// ErrClusterUnreachable is in errors of a Reader of a managed cluster that does not answer.
 	ErrClusterUnreachable = errors.New("the managed cluster does not answer")
+	// ErrClusterRefused is in errors of a Reader of a managed cluster that does not accept the credential of the user.
+	ErrClusterRefused = errors.New("the managed cluster does not accept your credential")
 )
 
 // List reads the objects of a query. What may not be read, or is not served, is a gap; the error is that of a source
@@ -120,23 +129,43 @@ func List[T object](ctx context.Context, r *Reader, q Query) ([]T, error) {
 // Read is List for objects of any type and a resource that the query names.
 func Read[T any](ctx context.Context, r *Reader, q Query) ([]T, error) {
 	var all []T
-	for page, err := range r.Source.Pages(ctx, q) {
-		if err != nil {
-			return all, r.fail(q, err)
-		}
+	_, err := r.each(ctx, q, func() { all = nil }, func(page []byte) error {
 		var decoded struct {
 			Items []T `json:"items"`
 		}
 		if err := json.Unmarshal(page, &decoded); err != nil {
-			return all, fmt.Errorf("decoding %s: %w", q.Resource, err)
+			return fmt.Errorf("decoding %s: %w", q.Resource, err)
 		}
 		all = append(all, decoded.Items...)
 		if r.Progress != nil {
 			r.Progress(q.Resource.Plural, len(decoded.Items))
 		}
-	}
-	return all, nil
+		return nil
+	})
+	return all, err
 }
+
+// each gives the pages of a query to a receiver, and reports whether it got all. begin is called before the first one,
+// and once more where the list begins again. What cannot be read is a gap.
+func (r *Reader) each(ctx context.Context, q Query, begin func(), receive func(page []byte) error) (bool, error) {
+	begin()
+	for page, err := range r.Source.Pages(ctx, q) {
+		switch {
+		case isExpired(err) && !q.Whole: // One page is of one instant, however long it takes.
+			q.Whole = true
+			return r.each(ctx, q, begin, receive)
+		case err != nil:
+			return false, r.fail(q, err)
+		}
+		if err := receive(page); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// isExpired reports whether the state has gone that a request is about.
+func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
 // Get reads one object; nil where it does not exist or may not be read.
 func Get[T object](ctx context.Context, r *Reader, namespace, name string) (*T, error) {
@@ -162,15 +191,24 @@ func (r *Reader) fail(q Query, err error) error {
 		if r.Cluster {
 			gap.Why = "the cluster does not serve it"
 		}
-	case r.Cluster:
-		return fmt.Errorf("reading %s: %w: %w", where, ErrClusterUnreachable, err)
-	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("reading %s: %w", where, err)
 	default:
-		return fmt.Errorf("reading %s: %w: %w", where, ErrUnreachable, err)
+		return fmt.Errorf("reading %s: %w: %w", where, unanswered(err, r.Cluster), err)
 	}
 	r.note(gap)
 	return nil
+}
+
+// unanswered says of a request without an answer whose fault that is.
+func unanswered(err error, cluster bool) error {
+	switch refused := apierrors.IsUnauthorized(err); {
+	case refused && cluster:
+		return ErrClusterRefused
+	case refused:
+		return ErrRefused
+	case cluster:
+		return ErrClusterUnreachable
+	}
+	return ErrUnreachable
 }
 
 // note adds a gap that is not there yet.
@@ -193,10 +231,8 @@ func rule(q Query, verb string) string {
 
 // Lacks reports whether a resource could not be read.
 func (r *Reader) Lacks(plural string) bool {
-	for _, gap := range r.Gaps {
-		if strings.HasPrefix(gap.What, plural) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Gaps, func(gap Gap) bool {
+		rest, is := strings.CutPrefix(gap.What, plural)
+		return is && (rest == "" || rest[0] == '.' || rest[0] == ' ')
+	})
 }

@@ -71,9 +71,14 @@ func (r *Reader) OpenLog(ctx context.Context, o LogOptions) (io.ReadCloser, erro
 	return nil, r.fail(Query{Resource: Resource{Plural: "pods/log"}, Namespace: o.Namespace}, err)
 }
 
+// Pause waits, or returns the error of a context that ends before.
+type Pause func(context.Context, time.Duration) error
+
 // Changes watches a resource: first it gives all objects that there are, then each that is added or changed, until the
-// context ends. A watch that the API server ends begins again, and gives all objects again.
-func Changes[T any](ctx context.Context, r *Reader, q Query) iter.Seq2[T, error] {
+// context ends. A watch that the API server ends begins again, and gives all objects again; pause waits before that.
+// Where a watch fails because the source does not answer, that is told once, by an error that is ErrUnreachable or
+// ErrClusterUnreachable, and it is tried again for as long as the receiver wants more. Any other error is the last.
+func Changes[T any](ctx context.Context, r *Reader, q Query, pause Pause) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
 		hub, is := r.Source.(*Hub)
@@ -81,7 +86,7 @@ func Changes[T any](ctx context.Context, r *Reader, q Query) iter.Seq2[T, error]
 			yield(zero, errors.New("a bundle does not change"))
 			return
 		}
-		for ctx.Err() == nil {
+		for told := false; ctx.Err() == nil; {
 			on, err := watchOnce(ctx, hub, q, func(object T) bool { return yield(object, nil) })
 			switch {
 			case ctx.Err() != nil, err == nil && !on:
@@ -89,17 +94,30 @@ func Changes[T any](ctx context.Context, r *Reader, q Query) iter.Seq2[T, error]
 			case apierrors.IsForbidden(err):
 				r.note(Gap{What: q.Resource.String(), Why: err.Error(), Cluster: r.Cluster, Rule: rule(q, "watch")})
 				return
-			case err != nil:
-				yield(zero, r.fail(q, err))
+			case err == nil, isExpired(err):
+				told = false
+			case errors.Is(err, errMalformed):
+				yield(zero, err)
 				return
+			case apierrors.IsNotFound(err), apierrors.IsUnauthorized(err):
+				if err = r.fail(q, err); err != nil {
+					yield(zero, err)
+				}
+				return
+			case !told:
+				if told = true; !yield(zero, r.fail(q, err)) {
+					return
+				}
 			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(watchAgain):
+			if pause(ctx, watchAgain) != nil {
+				return
 			}
 		}
 	}
 }
+
+// errMalformed is in errors of a watch that sends what cannot be decoded.
+var errMalformed = errors.New("the answer cannot be decoded")
 
 // watchAgain is the pause between two watches.
 const watchAgain = time.Second
@@ -129,7 +147,7 @@ func watchOnce[T any](ctx context.Context, hub *Hub, q Query, receive func(T) bo
 		case "ADDED", "MODIFIED":
 			var object T
 			if err := json.Unmarshal(change.Object, &object); err != nil {
-				return false, fmt.Errorf("decoding %s: %w", q.Resource, err)
+				return false, fmt.Errorf("watching %s: %w: %w", q.Resource, errMalformed, err)
 			}
 			if !receive(object) {
 				return false, nil
@@ -137,7 +155,7 @@ func watchOnce[T any](ctx context.Context, hub *Hub, q Query, receive func(T) bo
 		case "ERROR":
 			var status metav1.Status
 			if err := json.Unmarshal(change.Object, &status); err != nil {
-				return false, fmt.Errorf("decoding an error: %w", err)
+				return false, fmt.Errorf("watching %s: %w: %w", q.Resource, errMalformed, err)
 			}
 			return false, &apierrors.StatusError{ErrStatus: status}
 		}

@@ -15,43 +15,55 @@ import (
 
 // first is the first cause why an add-on that is there does not work, or does not get its configuration; nil for none.
 func (f AddOnFacts) first() *Problem {
-	p, own := OfAddOn(f.AddOn), f.ofCluster()
+	cluster := f.ofCluster()
+	own, by := f.judge(cluster)
 	switch {
-	case f.Cluster == nil && p != nil && !f.lacks("managedclusters"):
-		return f.noCluster(f.AddOn.Metadata.Namespace, f.AddOn.Metadata.Name)
-	case own != nil && p != nil && explains(own.Code, p.Code):
+	case by != nil:
+		return by
+	case own != nil:
 		return own
-	case (p == nil || p.Code == causes.ConfigurationKept) && causes.Waits(f.AddOn.Status.Conditions) != nil:
-		if stopped := f.stopped(); stopped != nil {
-			return stopped
-		}
+	case cluster != nil && cluster.cause.CutOff():
+		return cluster
 	}
-	return p
+	return f.ofWorks()
 }
 
-// explains reports whether trouble of a cluster is the first cause of trouble of an add-on on it. A cluster that is not
-// in explains all; one that is silent or ill explains what the cluster does, and not what the hub does.
-func explains(cluster, addOn causes.Code) bool {
-	out := []causes.Code{
-		causes.ClusterNotAccepted, causes.ClusterDenied, causes.NamespaceOfOthers, causes.AccessFailed,
-		causes.ClusterDeletion, causes.ClusterNotJoined, causes.RequestPending, causes.RequestDenied,
-		causes.RequestUnsigned,
+// judge returns what is wrong with an add-on, and the trouble of its cluster that is the first cause of that; nil for
+// none. It is the one judgement of all commands. cluster is what is wrong with the cluster.
+func (f AddOnFacts) judge(cluster *Problem) (own, by *Problem) {
+	if f.Cluster == nil && !f.lacks("managedclusters") {
+		return f.noCluster(f.AddOn.Metadata.Namespace, f.AddOn.Metadata.Name), nil
 	}
-	ill := []causes.Code{causes.ClusterSilent, causes.ClusterUnavailable}
-	byCluster := []causes.Code{
-		causes.ClusterSilent, causes.LeaseStopped, causes.LeaseMissing, causes.HealthUnknown, causes.ManifestsAwaited,
-		causes.ProbeFailed, causes.NotApplied,
+	own = OfAddOn(f.AddOn, f.Cluster)
+	switch {
+	case own != nil && cluster != nil && causes.Explains(cluster.cause, own.cause):
+		return own, cluster
+	case (own == nil || own.Code == causes.ConfigurationKept) && causes.Waits(f.AddOn.Status.Conditions) != nil:
+		if stopped := f.stopped(); stopped != nil {
+			return stopped, nil
+		}
 	}
-	return slices.Contains(out, cluster) || slices.Contains(ill, cluster) && slices.Contains(byCluster, addOn)
+	return own, nil
+}
+
+// ofWorks is the problem of the first work of an add-on that is otherwise well; nil for none.
+func (f AddOnFacts) ofWorks() *Problem {
+	for i := range f.Works {
+		if p := OfWork(&f.Works[i]); p != nil && !passes(&f.Works[i], p) {
+			return p
+		}
+	}
+	return nil
 }
 
 // stopped is the problem of an add-on that waits in a rollout that does not go on; nil where it goes on.
 func (f AddOnFacts) stopped() *Problem {
-	if f.Definition == nil {
+	ref, _ := f.deciding(f.AddOn.Metadata.Namespace)
+	if ref == nil {
 		return nil
 	}
 	for _, progress := range f.Definition.Status.InstallProgressions {
-		if f.selectedBy(progress.PlacementRef, f.AddOn.Metadata.Namespace) == nil {
+		if progress.Namespace != ref.Namespace || progress.Name != ref.Name {
 			continue
 		}
 		if c := causes.Stopped(progress.Conditions); c != nil {
@@ -62,33 +74,36 @@ func (f AddOnFacts) stopped() *Problem {
 	return nil
 }
 
-// selecting is the first decision of a Placement of the definition that selects a cluster; nil for none.
-func (f AddOnFacts) selecting(cluster string) *fleet.Decision {
+// deciding is the Placement of the definition that decides about a cluster, with its decision: the last one that
+// selects it. Both are nil for none.
+func (f AddOnFacts) deciding(cluster string) (*fleet.PlacementRef, *fleet.Decision) {
 	if f.Definition == nil {
-		return nil
+		return nil, nil
 	}
-	for _, ref := range f.Definition.Spec.InstallStrategy.Placements {
-		if d := f.selectedBy(ref, cluster); d != nil {
-			return d
-		}
-	}
-	return nil
-}
-
-// selectedBy is the decision of a Placement that selects a cluster; nil for none.
-func (f AddOnFacts) selectedBy(ref fleet.PlacementRef, cluster string) *fleet.Decision {
-	for i := range f.Decisions {
-		d := &f.Decisions[i]
-		if d.Metadata.Namespace != ref.Namespace || d.Metadata.Labels[names.LabelPlacement] != ref.Name {
-			continue
-		}
-		for _, one := range d.Status.Decisions {
-			if one.ClusterName == cluster {
-				return d
+	refs := f.Definition.Spec.InstallStrategy.Placements
+	for i := range slices.Backward(refs) {
+		for n := range f.Decisions {
+			d := &f.Decisions[n]
+			if isOf(d, refs[i]) && slices.Contains(clustersOf(d), cluster) {
+				return &refs[i], d
 			}
 		}
 	}
-	return nil
+	return nil, nil
+}
+
+// isOf reports whether a decision is one of a Placement.
+func isOf(d *fleet.Decision, ref fleet.PlacementRef) bool {
+	return d.Metadata.Namespace == ref.Namespace && d.Metadata.Labels[names.LabelPlacement] == ref.Name
+}
+
+// clustersOf are the clusters that a decision selects.
+func clustersOf(d *fleet.Decision) []string {
+	all := make([]string, 0, len(d.Status.Decisions))
+	for _, one := range d.Status.Decisions {
+		all = append(all, one.ClusterName)
+	}
+	return all
 }
 
 // noCluster is the problem of an add-on whose cluster does not exist.
@@ -107,10 +122,13 @@ func (f AddOnFacts) missing(namespace, name string) *Problem {
 	p := &Problem{Code: causes.AddOnMissing, Kind: KindAddOn, Namespace: namespace, Name: name}
 	p.Message = "there is no ManagedClusterAddOn of this name for the cluster"
 	p.Next = "kubectl spokelet get addons -A"
-	if f.Definition == nil {
-		p.Message += ", and no ClusterManagementAddOn " + message.Quote(name)
-	} else {
+	switch {
+	case f.Definition != nil:
 		f.unwanted(p)
+	case f.lacks("clustermanagementaddons"):
+		p.Message += "; whether a ClusterManagementAddOn wants it may not be read"
+	default:
+		p.Message += ", and no ClusterManagementAddOn " + message.Quote(name)
 	}
 	p.Title = causes.Titles()[p.Code]
 	return p
@@ -125,7 +143,7 @@ func (f AddOnFacts) unwanted(p *Problem) {
 		return
 	case f.lacks("placementdecisions") || f.lacks("placements"):
 		return
-	case f.selecting(p.Namespace) != nil:
+	case f.isSelected(p.Namespace):
 		p.Message += ", which a placement selects: the hub manager has not installed it yet"
 		return
 	}
@@ -149,12 +167,15 @@ func (f AddOnFacts) unwanted(p *Problem) {
 	}
 }
 
+// isSelected reports whether a Placement of the definition selects a cluster.
+func (f AddOnFacts) isSelected(cluster string) bool {
+	ref, _ := f.deciding(cluster)
+	return ref != nil
+}
+
 // selectsAny reports whether a Placement selects a cluster.
 func (f AddOnFacts) selectsAny(ref fleet.PlacementRef) bool {
-	return slices.ContainsFunc(f.Decisions, func(d fleet.Decision) bool {
-		return d.Metadata.Namespace == ref.Namespace && d.Metadata.Labels[names.LabelPlacement] == ref.Name &&
-			len(d.Status.Decisions) > 0
-	})
+	return len(selectedBy(ref, f.Decisions)) > 0
 }
 
 // because is what a Placement says why it selects nothing, behind a colon; empty where it says nothing.

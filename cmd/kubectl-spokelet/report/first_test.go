@@ -126,6 +126,51 @@ func TestTheCodeOfACertificateRequest(t *testing.T) {
 	// That of the agent explains why a cluster has not joined.
 	accepted := &fleet.Cluster{}
 	accepted.Metadata.Name, accepted.Spec.HubAcceptsClient = "c", true
-	got := ClusterChain("c", accepted, []fleet.Request{*request("", denied)}, noon())
+	got := ClusterChain("c", ClusterFacts{Cluster: accepted, Requests: []fleet.Request{*request("", denied)}})
 	assert.Equal(t, causes.RequestDenied, got.Problem.Code)
+}
+
+// That the clock of a cluster is wrong does not explain that no hub manager looks after its add-ons.
+func TestAnAddOnWithoutAHubManagerIsSeenOnAClusterThatWorks(t *testing.T) {
+	f := Fleet{
+		Clusters: []fleet.Cluster{*decoded[fleet.Cluster](t, `{"metadata": {"name": "c"}, "spec": {"hubAcceptsClient": true},
+			"status": {"conditions": [{"type": "ManagedClusterJoined", "status": "True"},
+			{"type": "ManagedClusterConditionAvailable", "status": "True"},
+			{"type": "ManagedClusterConditionClockSynced", "status": "False"}]}}`)},
+		AddOns: []fleet.AddOn{*decoded[fleet.AddOn](t, `{"metadata": {"namespace": "c", "name": "a"}}`)},
+	}
+	var codes []causes.Code
+	for _, g := range Groups(Problems(f)) {
+		codes = append(codes, g.First.Code)
+	}
+	assert.Equal(t, []causes.Code{causes.ClocksDiffer, causes.AddOnUnmanaged}, codes)
+}
+
+// Of several Placements that select a cluster, the last one decides about it. An add-on that waits for its turn in the
+// last one is not held up by a rollout that stopped on others.
+func TestARolloutThatDoesNotDecideAboutAClusterDoesNotHoldItUp(t *testing.T) {
+	const both = `{"metadata": {"name": "a"}, "spec": {"installStrategy": {"type": "Placements",
+		"placements": [{"namespace": "ns", "name": "all"}, {"namespace": "ns", "name": "mine"}]}},
+		"status": {"installProgressions": [
+			{"namespace": "ns", "name": "all", "conditions": [{"type": "Progressing", "status": "True", "reason": "Progressing",
+				"message": "the rollout stopped: 5 clusters failed"}]},
+			{"namespace": "ns", "name": "mine", "conditions": [{"type": "Progressing", "status": "True", "reason": "Progressing",
+				"message": "1/9 progressing"}]}]}}`
+	decides := func(placement string) fleet.Decision {
+		return *decoded[fleet.Decision](t, `{"metadata": {"namespace": "ns", "name": "`+placement+`-1", "labels": {"`+
+			names.LabelPlacement+`": "`+placement+`"}}, "status": {"decisions": [{"clusterName": "c"}]}}`)
+	}
+	f := AddOnFacts{
+		AddOn: decoded[fleet.AddOn](t, `{"metadata": {"namespace": "c", "name": "a"}, "status": {"conditions": [
+			{"type": "Configured", "status": "False", "message": "Configurations updated and not configured yet"},
+			{"type": "Available", "status": "True"}]}}`),
+		Cluster: decoded[fleet.Cluster](t, `{"metadata": {"name": "c"}, "spec": {"hubAcceptsClient": true},
+			"status": {"conditions": [{"type": "ManagedClusterJoined", "status": "True"}]}}`),
+		Definition: decoded[fleet.Definition](t, both), Decisions: []fleet.Decision{decides("all"), decides("mine")},
+	}
+	rollout := RolloutOf("a", f.Definition, []fleet.AddOn{*f.AddOn}, f.Decisions)
+	require.Empty(t, rollout.Placements[0].Stages, "rollout status counts the cluster to the last placement")
+	require.Len(t, rollout.Placements[1].Stages, 1)
+	chain := AddOnChain("c", "a", f)
+	assert.True(t, chain.Healthy, "%+v", chain.Problem)
 }

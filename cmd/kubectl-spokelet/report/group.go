@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-
-	"github.com/spokelet/spokelet/internal/causes"
 )
 
-// Group are problems of one add-on with one code and one message on several clusters, or one problem of anything else.
+// Group are problems of one kind of one add-on on several clusters, or one problem of anything else.
 type Group struct {
 	// First is the problem of the first cluster by name, and Count how many there are.
 	First Problem `json:"first"`
@@ -28,12 +26,12 @@ func (g Group) Name() string {
 	return fmt.Sprintf("addon/%s on %d clusters, first %s", g.First.Name, g.Count, g.First.Namespace)
 }
 
-// Groups puts problems of one add-on with one code together, the largest group of a kind first. Problems that others
-// explain are left out.
+// Groups puts problems of one kind of one add-on together, the largest group first. Problems that others explain are
+// left out.
 func Groups(problems []Problem) []Group {
 	type key struct {
 		name string
-		code causes.Code
+		kind trouble
 	}
 	at := map[key]int{}
 	var groups []Group
@@ -41,7 +39,7 @@ func Groups(problems []Problem) []Group {
 		if p.Behind {
 			continue
 		}
-		k := key{p.Name, p.Code}
+		k := key{p.Name, p.trouble()}
 		if i, found := at[k]; found && p.Kind == KindAddOn {
 			groups[i].Count++
 			groups[i].Clusters = append(groups[i].Clusters, p.Namespace)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
@@ -196,7 +197,10 @@ func (w *world) addOn(cluster, name string, at moves) {
 	all := append(w.configured(at), w.registered()...)
 	all = append(all, w.health(name))
 	all = append(all, w.yes("ManifestApplied", "AddonManifestApplied", "manifests of addon are applied successfully"))
-	if w.maybe(5) {
+	if w.maybe(8) { // OCM's hub leaves them where an add-on is not hosted any more.
+		all = append(all, w.said("HostingClusterValidity", metav1.ConditionFalse, "HostingClusterInvalid", ""),
+			w.said("HostingManifestApplied", metav1.ConditionFalse, "ManifestWorkApplyFailed", ""))
+	} else if w.maybe(5) {
 		all = append(all, w.yes("HostingClusterValidity", "HostingClusterValid", ""),
 			w.yes("HostingManifestApplied", "AddonManifestApplied", ""))
 	}
@@ -255,6 +259,9 @@ func (w *world) work(cluster, addOn, name string) {
 			w.said("Degraded", metav1.ConditionFalse, "ConditionRulesAggregated", ""),
 			w.yes("Complete", "ConditionRulesAggregated", "Job is finished"),
 			w.said("Complete", metav1.ConditionFalse, "ConditionRulesAggregated", "Job is not finished"))))
+	}
+	if meta.IsStatusConditionTrue(all, "Complete") && w.maybe(2) {
+		work.Metadata.Generation++ // OCM's agent leaves it alone.
 	}
 	work.Status.Conditions = w.shuffled(all)
 	for n := range manifests {
@@ -332,7 +339,9 @@ func TestAFleetThatIsWellHasNoProblem(t *testing.T) {
 					own = append(own, r)
 				}
 			}
-			isWell(t, seed+1, ClusterChain(c.Metadata.Name, c, own, noon()))
+			isWell(t, seed+1, ClusterChain(c.Metadata.Name, ClusterFacts{
+				Now: noon(), Cluster: c, Requests: own, Heartbeat: noon().Add(-time.Duration(w.IntN(600)) * time.Second),
+			}))
 		}
 		for i := range w.works {
 			isWell(t, seed+1, WorkChain(w.works[i].Metadata.Namespace, w.works[i].Metadata.Name, &w.works[i]))

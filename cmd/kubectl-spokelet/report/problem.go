@@ -3,10 +3,11 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/internal/causes"
@@ -29,14 +30,27 @@ type Problem struct {
 	Next string `json:"next,omitempty"`
 	// Behind reports that another problem of the fleet explains this one: the cluster of an add-on is silent.
 	Behind bool `json:"behind,omitempty"`
+
+	// cause is what the problem was made of; nil for one that is not about conditions.
+	cause *causes.Cause
 }
 
-// Fleet holds the objects by which a whole fleet is judged.
+// Fleet holds the objects by which a whole fleet is judged, or one cluster of it.
 type Fleet struct {
+	Now         time.Time
 	Clusters    []fleet.Cluster
 	AddOns      []fleet.AddOn
 	Definitions []fleet.Definition
 	Requests    []fleet.Request
+	// Heartbeats are the last renewals of Leases by cluster, where they were read.
+	Heartbeats map[string]time.Time
+	// Cluster is the one that is judged alone; empty for all. Decisions are then those of the Placements of add-ons that
+	// wait on it: a rollout that stopped is a problem of the definition where a fleet is judged, and else of the add-on
+	// that it holds up.
+	Cluster   string
+	Decisions []fleet.Decision
+	// Lacks reports that a resource, by its plural, could not be read.
+	Lacks func(plural string) bool
 }
 
 // Kinds of objects in answers.
@@ -51,28 +65,36 @@ const (
 // Problems returns what is wrong with a fleet: clusters first, then definitions, then add-ons, each by name.
 func Problems(f Fleet) []Problem {
 	var all []Problem
-	silent := map[string]bool{}
+	clusters, troubled := map[string]*fleet.Cluster{}, map[string]*Problem{}
 	requests := latest(f.Requests)
 	for i := range f.Clusters {
-		p := ofCluster(&f.Clusters[i], requests)
-		if p == nil {
-			continue
+		c := &f.Clusters[i]
+		name := c.Metadata.Name
+		clusters[name] = c
+		if p := ofCluster(ClusterFacts{Now: f.Now, Cluster: c, Heartbeat: f.Heartbeats[name]}, requests); p != nil {
+			troubled[name] = p
+			all = append(all, *p)
 		}
-		silent[p.Name] = true
-		all = append(all, *p)
 	}
-	known := map[string]bool{}
+	definitions := map[string]*fleet.Definition{}
 	for i := range f.Definitions {
-		known[f.Definitions[i].Metadata.Name] = true
-		all = append(all, ofDefinition(&f.Definitions[i])...)
+		switch d := &f.Definitions[i]; f.Cluster {
+		case "":
+			all = append(all, ofDefinition(d)...)
+		default:
+			definitions[d.Metadata.Name] = d
+		}
 	}
 	for i := range f.AddOns {
-		p := OfAddOn(&f.AddOns[i])
-		if p == nil {
-			continue
+		a := &f.AddOns[i]
+		of := AddOnFacts{
+			Now: f.Now, AddOn: a, Cluster: clusters[a.Metadata.Namespace], Definition: definitions[a.Metadata.Name],
+			Decisions: f.Decisions, Lacks: f.Lacks,
 		}
-		p.Behind = behind(p, silent[p.Namespace])
-		all = append(all, *p)
+		if own, by := of.judge(troubled[a.Metadata.Namespace]); own != nil {
+			own.Behind = by != nil
+			all = append(all, *own)
+		}
 	}
 	slices.SortStableFunc(all, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(order(a.Kind), order(b.Kind)), cmp.Compare(a.Name, b.Name),
@@ -81,102 +103,18 @@ func Problems(f Fleet) []Problem {
 	return all
 }
 
-// behind reports whether a problem of an add-on follows from that its cluster has one.
-func behind(p *Problem, cluster bool) bool {
-	return cluster && (p.Code == causes.ClusterSilent || p.Code == causes.AddOnUnmanaged)
-}
-
 // order is the place of a kind in a list of problems: what may explain others comes first.
 func order(kind string) int {
 	return slices.Index([]string{KindCluster, KindDefinition, KindAddOn, KindWork, KindRequest}, kind)
 }
 
-// latest returns the latest request of the agent of each cluster that has led to no certificate.
-func latest(requests []fleet.Request) map[string]*fleet.Request {
-	found := map[string]*fleet.Request{}
-	for i := range requests {
-		r := &requests[i]
-		cluster := r.Metadata.Labels[names.LabelClusterName]
-		if cluster == "" || r.Metadata.Labels[names.LabelAddonName] != "" {
-			continue
-		}
-		before := found[cluster]
-		if before == nil || before.Metadata.CreationTimestamp.Before(&r.Metadata.CreationTimestamp) {
-			found[cluster] = r
-		}
-	}
-	maps.DeleteFunc(found, func(_ string, r *fleet.Request) bool { return RequestStep(r).State == OK })
-	return found
-}
-
-// Decided reports whether a certificate request is approved or denied.
-func Decided(r *fleet.Request) bool {
-	return slices.ContainsFunc(r.Status.Conditions, func(c fleet.RequestCondition) bool {
-		return c.Type == "Approved" || c.Type == "Denied"
+// OfAddOn returns what is wrong with an add-on by itself; nil for nothing. cluster is nil where it is not known.
+func OfAddOn(a *fleet.AddOn, cluster *fleet.Cluster) *Problem {
+	alive := cluster != nil &&
+		meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	cause := causes.OfAddOn(causes.AddOn{
+		Conditions: a.Status.Conditions, Deleting: a.Metadata.Deleting(), Hosted: isHosted(a), ClusterAlive: alive,
 	})
-}
-
-// ofRequest returns the code of a certificate request that leads to no certificate.
-func ofRequest(r *fleet.Request) causes.Code {
-	codes := [3]causes.Code{causes.RequestPending, causes.RequestDenied, causes.RequestUnsigned}
-	if r.Metadata.Labels[names.LabelAddonName] != "" {
-		codes = [3]causes.Code{causes.RequestWaits, causes.RequestRefused, causes.RequestNotSigned}
-	}
-	switch {
-	case !Decided(r):
-		return codes[0]
-	case RequestStep(r).State == Failed:
-		return codes[1]
-	}
-	return codes[2]
-}
-
-// ofCluster returns what is wrong with a cluster; nil for nothing. requests are the latest ones of agents that have no
-// certificate.
-func ofCluster(c *fleet.Cluster, requests map[string]*fleet.Request) *Problem {
-	cause := causes.OfCluster(c.Status.Conditions, c.Spec.HubAcceptsClient, c.Metadata.Deleting())
-	if cause == nil {
-		return nil
-	}
-	p := problem(cause, KindCluster, c.Metadata)
-	p.Next = "kubectl spokelet why cluster " + c.Metadata.Name
-	switch {
-	case cause.Code == causes.ClusterNotAccepted:
-		p.Since = &c.Metadata.CreationTimestamp.Time
-		p.Message = "spec.hubAcceptsClient is false"
-		p.Next = remedy(p)
-	case cause.Code == causes.ClusterDenied && p.Message == "":
-		p.Message = "spec.hubAcceptsClient is false, and was true"
-	case cause.Code == causes.ClusterDeletion && p.Message == "":
-		p.Since = &c.Metadata.DeletionTimestamp.Time
-		p.Message = "finalizers are left: " + message.List(c.Metadata.Finalizers, 3, ", ")
-	case cause.Code == causes.ClusterNotJoined:
-		p.Since = &c.Metadata.CreationTimestamp.Time
-		p.Message = "the cluster is accepted, and its agent has not worked with a credential of its own"
-		p.ofRequest(requests[c.Metadata.Name])
-	}
-	return p
-}
-
-// ofRequest makes a request of the agent the cause why a cluster has not joined; nil for none.
-func (p *Problem) ofRequest(r *fleet.Request) {
-	if r == nil {
-		return
-	}
-	p.Code = ofRequest(r)
-	p.Title, p.Since = causes.Titles()[p.Code], &r.Metadata.CreationTimestamp.Time
-	step := RequestStep(r)
-	p.Message = strings.TrimSuffix("certificate request "+step.Evidence+": "+step.Detail, ": ")
-	p.Next = "kubectl spokelet why csr " + r.Metadata.Name
-	if p.Code == causes.RequestPending {
-		p.Message = fmt.Sprintf("certificate request %s is neither approved nor denied", r.Metadata.Name)
-		p.Next = "kubectl spokelet approve cluster " + p.Name
-	}
-}
-
-// OfAddOn returns what is wrong with an add-on on a cluster; nil for nothing.
-func OfAddOn(a *fleet.AddOn) *Problem {
-	cause := causes.OfAddOn(causes.AddOn{Conditions: a.Status.Conditions, Deleting: a.Metadata.Deleting()})
 	if cause == nil {
 		return nil
 	}
@@ -186,12 +124,24 @@ func OfAddOn(a *fleet.AddOn) *Problem {
 		return p
 	}
 	p.Next = fmt.Sprintf("kubectl spokelet why addon %s -n %s", a.Metadata.Name, a.Metadata.Namespace)
-	if cause.Code == causes.DeletionWaits && cause.Condition == nil {
+	switch {
+	case cause.Code == causes.DeletionWaits && cause.Condition == nil:
 		p.Since = &a.Metadata.DeletionTimestamp.Time
 		p.Message = "finalizers are left: " + message.List(a.Metadata.Finalizers, 3, ", ")
+	case cause.Code == causes.HealthUnknown && p.Reason == causes.ReasonClusterSilent:
+		p.Message = "the heartbeat of the cluster is back, and nothing has said since whether the add-on works"
 	}
 	return p
 }
+
+// isHosted reports whether the agent of an add-on runs on another cluster, or is to run there.
+func isHosted(a *fleet.AddOn) bool {
+	of := a.Metadata.Annotations
+	return of[names.AnnotationHostingCluster] != "" || of[names.AnnotationInstallMode] == modeHosted
+}
+
+// modeHosted is the value of the annotation with which an add-on asks for a hosting cluster.
+const modeHosted = "Hosted"
 
 // ofDefinition returns what is wrong with the rollouts of an add-on.
 func ofDefinition(d *fleet.Definition) []Problem {
@@ -212,6 +162,7 @@ func ofDefinition(d *fleet.Definition) []Problem {
 // problem returns the problem that a cause is for an object.
 func problem(cause *causes.Cause, kind string, of fleet.Meta) *Problem {
 	p := &Problem{Code: cause.Code, Title: causes.Titles()[cause.Code], Kind: kind, Namespace: of.Namespace, Name: of.Name}
+	p.cause = cause
 	if !cause.Since.IsZero() {
 		p.Since = &cause.Since
 	}

@@ -67,7 +67,10 @@ func remedies() map[causes.Code]string {
 // remedy returns what mends a problem at the end of a chain; what the problem says where nothing else is known.
 func remedy(p *Problem) string {
 	text, known := remedies()[p.Code]
-	if !known {
+	switch {
+	case p.Code == causes.ClusterSilent && p.cause != nil && p.cause.Condition == nil:
+		return "kubectl spokelet logs hub --errors"
+	case !known:
 		return p.Next
 	}
 	cluster := p.Namespace

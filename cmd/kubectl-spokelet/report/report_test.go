@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -46,6 +47,7 @@ func TestWhatTheClusterAddsToTheFirstCause(t *testing.T) {
 		State: unready.State{Wanted: 1}, Why: "the image is gone",
 	}}
 	well := []Workload{{Target: broken[0].Target, Read: true, Found: true, State: unready.State{Wanted: 1, Have: 1, Ready: true}}}
+	asleep := []Workload{{Target: broken[0].Target, Read: true, Found: true, State: unready.State{Ready: true}}}
 	starting := []Workload{{Target: broken[0].Target, Read: true, Found: true, State: unready.State{Wanted: 1}}}
 	for sentence, tc := range map[string]struct {
 		hub  causes.Code
@@ -60,12 +62,19 @@ func TestWhatTheClusterAddsToTheFirstCause(t *testing.T) {
 		"a pod that has trouble while the hub knows of none": {
 			side: ClusterSide{Cluster: "c", Workloads: broken, Agents: well}, want: causes.WorkloadNotReady,
 		},
-		"a pod that is only starting is no cause":           {side: ClusterSide{Cluster: "c", Workloads: starting, Agents: well}},
-		"what comes earlier in the chain stays":             {hub: causes.NotRendered, side: ClusterSide{Cluster: "c", Workloads: broken}, want: causes.NotRendered},
-		"an agent that cannot start explains a silence":     {hub: causes.ClusterSilent, side: ClusterSide{Cluster: "c", Agents: broken}, want: causes.AgentDown},
-		"an agent that runs does not":                       {hub: causes.ClusterSilent, side: ClusterSide{Cluster: "c", Agents: well}, want: causes.ClusterSilent},
-		"no agent at all explains that a cluster is silent": {hub: causes.ClusterSilent, side: ClusterSide{Cluster: "c", AgentNamespace: "ns"}, want: causes.AgentDown},
-		"no agent where the cluster is alive is elsewhere":  {side: ClusterSide{Cluster: "c", AgentNamespace: "ns"}},
+		"a pod that is only starting is no cause":            {side: ClusterSide{Cluster: "c", Workloads: starting, Agents: well}},
+		"what comes earlier in the chain stays":              {hub: causes.NotRendered, side: ClusterSide{Cluster: "c", Workloads: broken}, want: causes.NotRendered},
+		"an agent that cannot start explains a silence":      {hub: causes.ClusterSilent, side: ClusterSide{Cluster: "c", Agents: broken}, want: causes.AgentDown},
+		"an agent that runs does not":                        {hub: causes.ClusterSilent, side: ClusterSide{Cluster: "c", Agents: well}, want: causes.ClusterSilent},
+		"no agent at all explains that a cluster is silent":  {hub: causes.ClusterSilent, side: ClusterSide{Cluster: "c", AgentNamespace: "ns"}, want: causes.AgentDown},
+		"no agent where the cluster is alive is elsewhere":   {side: ClusterSide{Cluster: "c", AgentNamespace: "ns"}},
+		"an agent that is scaled to zero explains a silence": {hub: causes.ClusterSilent, side: ClusterSide{Cluster: "c", Agents: asleep}, want: causes.AgentDown},
+		"one of two agents that is scaled to zero does not": {
+			hub: causes.ClusterSilent, side: ClusterSide{Cluster: "c", Agents: append(asleep, well...)}, want: causes.ClusterSilent,
+		},
+		"a workload that is gone while the hub knows of no trouble": {
+			side: ClusterSide{Cluster: "c", Workloads: []Workload{{Target: broken[0].Target, Read: true}}, Agents: well}, want: causes.WorkNotAvailable,
+		},
 		"an agent that may not be looked for is not absent": {
 			hub: causes.ClusterSilent, want: causes.ClusterSilent,
 			side: ClusterSide{Cluster: "c", AgentNamespace: "ns", Lacks: func(plural string) bool { return plural == "deployments" }},
@@ -213,4 +222,27 @@ func TestEqualProblemsAreOneGroup(t *testing.T) {
 		said = append(said, g.Name())
 	}
 	assert.Equal(t, []string{"cluster/d", "cluster/e", "addon/logs on 2 clusters, first a", "addon/logs on c"}, said)
+}
+
+func TestProblemsOfOneKindAreAlike(t *testing.T) {
+	const crash = "Deployment logs/agent is not ready. Pod logs/%s: container agent crashes again and again"
+	for sentence, tc := range map[string]struct {
+		one, other string
+		alike      bool
+	}{
+		"the same":                        {"x", "x", true},
+		"names of the clusters":           {"cluster c1 is away", "cluster c2 is away", true},
+		"names of pods, without a digit":  {fmt.Sprintf(crash, "agent-bcdfg-xkcdz"), fmt.Sprintf(crash, "agent-6c9f-x2"), true},
+		"numbers":                         {"0/3 nodes are available", "0/12 nodes are available", true},
+		"hashes and UUIDs":                {"id 0d3ab6f2-aaaa-bbbb-cccc-0123456789ab", "id ab3ab6f2-1234-bbbb-dddd-0123456789ab", true},
+		"instants":                        {"since 2026-11-01T00:00:00Z", "since 2026-12-24T18:30:00Z", true},
+		"another trouble of a pod":        {fmt.Sprintf(crash, "agent-x"), "Deployment logs/agent is not ready. Pod logs/agent-x: it failed", false},
+		"another workload":                {"Deployment logs/agent is not ready", "Deployment logs/collector is not ready", false},
+		"a word that is like the cluster": {"c1x", "c2y", true},
+		"no words":                        {"...", "…", false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			assert.Equal(t, tc.alike, Alike(tc.one, "c1") == Alike(tc.other, "c2"), "%q and %q", Alike(tc.one, "c1"), Alike(tc.other, "c2"))
+		})
+	}
 }

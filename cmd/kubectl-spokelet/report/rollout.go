@@ -79,7 +79,7 @@ func RolloutOf(name string, d *fleet.Definition, addOns []fleet.AddOn, decisions
 		for i := range slices.Backward(refs) {
 			p := PlacementRollout{Placement: refs[i].Namespace + "/" + refs[i].Name, Strategy: described(refs[i].Strategy)}
 			p.told(d, refs[i])
-			stages := map[stageKey][]string{}
+			stages := map[stageKey]*Stages{}
 			for _, cluster := range selectedBy(refs[i], decisions) {
 				if !taken[cluster] {
 					taken[cluster] = true
@@ -91,7 +91,7 @@ func RolloutOf(name string, d *fleet.Definition, addOns []fleet.AddOn, decisions
 		}
 		slices.Reverse(r.Placements)
 	}
-	rest := map[stageKey][]string{}
+	rest := map[stageKey]*Stages{}
 	for i := range addOns {
 		if !taken[addOns[i].Metadata.Namespace] {
 			add(rest, addOns[i].Metadata.Namespace, &addOns[i])
@@ -119,23 +119,27 @@ func (p *PlacementRollout) told(d *fleet.Definition, ref fleet.PlacementRef) {
 // selectedBy returns the clusters of a Placement.
 func selectedBy(ref fleet.PlacementRef, decisions []fleet.Decision) []string {
 	var all []string
-	for _, page := range decisions {
-		if page.Metadata.Namespace != ref.Namespace || page.Metadata.Labels[names.LabelPlacement] != ref.Name {
-			continue
-		}
-		for _, decision := range page.Status.Decisions {
-			all = append(all, decision.ClusterName)
+	for i := range decisions {
+		if isOf(&decisions[i], ref) {
+			all = append(all, clustersOf(&decisions[i])...)
 		}
 	}
 	return all
 }
 
-// add adds a cluster to those of its stage.
-func add(stages map[stageKey][]string, cluster string, addOn *fleet.AddOn) {
+// add adds a cluster to those of its stage that say the like.
+func add(stages map[stageKey]*Stages, cluster string, addOn *fleet.AddOn) {
 	stage, text := stageOf(addOn)
-	// Messages name their cluster.
-	key := stageKey{stage, strings.ReplaceAll(text, cluster, "<cluster>")}
-	stages[key] = append(stages[key], cluster)
+	key := stageKey{stage, Alike(text, cluster)}
+	all := stages[key]
+	if all == nil {
+		all = &Stages{Stage: stage}
+		stages[key] = all
+	}
+	if len(all.Clusters) == 0 || cluster < slices.Min(all.Clusters) {
+		all.Message = text
+	}
+	all.Clusters = append(all.Clusters, cluster)
 }
 
 // stageOf returns how far an add-on is, and what it says of that.
@@ -149,13 +153,14 @@ func stageOf(addOn *fleet.AddOn) (Stage, string) {
 	progressing := meta.FindStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
 	switch {
 	case failed != nil && failed.Status == metav1.ConditionTrue:
-		cause := causes.OfAddOn(causes.AddOn{Conditions: conditions, Deleting: addOn.Metadata.Deleting()})
-		if cause != nil && cause.Condition != nil {
-			return StageFailed, cause.Condition.Message
+		if p := OfAddOn(addOn, nil); p != nil && p.Message != "" {
+			return StageFailed, p.Message
 		}
 		return StageFailed, failed.Message
 	case configured != nil && configured.Status == metav1.ConditionFalse:
 		return StageWaiting, configured.Message
+	case causes.Completed(conditions) && slices.ContainsFunc(addOn.Status.ConfigReferences, isWanted):
+		return StageWaiting, "it is to have another configuration, and the hub manager does not say yet that it moves"
 	case causes.Completed(conditions):
 		return StageComplete, ""
 	case progressing != nil:
@@ -164,16 +169,21 @@ func stageOf(addOn *fleet.AddOn) (Stage, string) {
 	return StageWaiting, "no hub manager says how far it is"
 }
 
+// isWanted reports whether a configuration that an add-on is to have is not in force. One whose content the hub does
+// not know is not compared.
+func isWanted(c fleet.Config) bool {
+	return c.Desired != nil && c.Desired.SpecHash != "" && (c.Applied == nil || c.Applied.SpecHash != c.Desired.SpecHash)
+}
+
 // sorted returns stages in their order, the largest of one stage first, and counts them.
-func (r *Rollout) sorted(stages map[stageKey][]string) []Stages {
+func (r *Rollout) sorted(stages map[stageKey]*Stages) []Stages {
 	all := make([]Stages, 0, len(stages))
-	for key, clusters := range stages {
-		slices.Sort(clusters)
-		text := strings.ReplaceAll(key.message, "<cluster>", clusters[0])
-		all = append(all, Stages{Stage: key.stage, Clusters: clusters, Message: text})
-		r.Complete = r.Complete && key.stage == StageComplete
-		if key.stage == StageFailed {
-			r.Failed += len(clusters)
+	for _, one := range stages {
+		slices.Sort(one.Clusters)
+		all = append(all, *one)
+		r.Complete = r.Complete && one.Stage == StageComplete
+		if one.Stage == StageFailed {
+			r.Failed += len(one.Clusters)
 		}
 	}
 	order := []Stage{StageFailed, StageMoving, StageWaiting, StageAbsent, StageComplete}

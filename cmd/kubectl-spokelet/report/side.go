@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,7 +48,7 @@ type ClusterSide struct {
 	// Warnings are the warning Events about the workloads and their pods, the last one last.
 	Warnings []fleet.Event
 	Secrets  []Presence
-	// AgentNamespace is where the agent was looked for.
+	// AgentNamespace is where the agent was looked for; empty where the look ended before that.
 	AgentNamespace string
 	Agents         []Workload
 	// Log names the pod whose log was read; empty for none. Errors are its last lines that are errors.
@@ -94,13 +95,17 @@ func (c *Chain) deepen(s ClusterSide) {
 		c.Problem, c.Healthy = p, false
 	}
 	agents := []causes.Code{"", causes.ClusterSilent, causes.ClusterNotJoined, causes.WorkNotSeen, causes.HealthUnknown}
-	if why := firstWhy(s.Agents); why != "" && slices.Contains(agents, code) {
+	if why := cmp.Or(firstWhy(s.Agents), s.scaledDown()); why != "" && slices.Contains(agents, code) {
 		found(causes.AgentDown, why)
 		return
 	}
 	gone := len(s.Agents) == 0 && s.AgentNamespace != "" && !s.lacks("deployments")
 	if gone && (code == causes.ClusterSilent || code == causes.ClusterNotJoined) {
 		found(causes.AgentDown, "there is no Deployment of an agent in namespace "+s.AgentNamespace+" of the cluster")
+		return
+	}
+	if missing := firstMissing(s.Workloads); missing != "" && code == "" {
+		found(causes.WorkNotAvailable, missing+" does not exist on the cluster")
 		return
 	}
 	workloads := []causes.Code{
@@ -120,6 +125,32 @@ func firstWhy(all []Workload) string {
 		}
 	}
 	return ""
+}
+
+// firstMissing names the first workload that was looked for and is not there; empty for none.
+func firstMissing(all []Workload) string {
+	for i := range all {
+		if w := &all[i]; w.Read && !w.Found {
+			return w.String()
+		}
+	}
+	return ""
+}
+
+// scaledDown says that the agent is scaled to zero; empty where it is not. One of several that run is not the agent:
+// OCM's operator starts the agent of works when the cluster has joined.
+func (s ClusterSide) scaledDown() string {
+	why := ""
+	for i := range s.Agents {
+		w := &s.Agents[i]
+		switch {
+		case w.State.Have > 0:
+			return ""
+		case w.Found && w.State.Wanted == 0 && why == "":
+			why = w.String() + " is scaled to zero: scale it up"
+		}
+	}
+	return why
 }
 
 func (s ClusterSide) lacks(plural string) bool { return s.Lacks != nil && s.Lacks(plural) }
@@ -243,6 +274,9 @@ func (s ClusterSide) agent() Step {
 	}
 	if len(s.Agents) == 0 && s.lacks("deployments") {
 		return Step{Name: "agent", State: Waiting, Evidence: "Deployments cannot be read"}
+	}
+	if why := s.scaledDown(); why != "" {
+		return Step{Name: "agent", State: Failed, Evidence: s.Agents[0].counted(), Detail: why}
 	}
 	return running("agent", s.Agents, Step{
 		Name: "agent", State: Warning, Evidence: "no Deployment of an agent in namespace " + s.AgentNamespace,

@@ -83,16 +83,15 @@ func AddOnTree(f Fleet, name string, all bool) Node { return grow(f, all).addOn(
 func ClusterTree(f Fleet, works []fleet.Work, name string, all bool) Node {
 	t := grow(f, all)
 	root := Node{Name: KindCluster + "/" + name, Ready: t.addOnsOn(name)}
-	for i := range f.Clusters {
-		if p := ofCluster(&f.Clusters[i], latest(f.Requests)); p != nil && p.Name == name {
-			ready := root.Ready
-			root = row(root.Name, p)
-			root.Ready = ready
-		}
+	if p := t.problems[identity{KindCluster, "", name}]; p != nil {
+		ready := root.Ready
+		root = row(root.Name, p)
+		root.Ready = ready
 	}
 	for i := range f.AddOns {
 		a := &f.AddOns[i]
-		if p := OfAddOn(a); a.Metadata.Namespace == name && (all || p == nil || !behind(p, root.Code != "")) {
+		p := t.problems[identity{KindAddOn, a.Metadata.Namespace, a.Metadata.Name}]
+		if a.Metadata.Namespace == name && (all || p == nil || !p.Behind) {
 			root.Children = t.add(root.Children, KindAddOn+"/"+a.Metadata.Name, p, inForce(a))
 		}
 	}
@@ -146,13 +145,26 @@ type tree struct {
 
 	all    bool
 	groups []Group
+	// problems are what is wrong, by its object.
+	problems map[identity]*Problem
 	// wells are how many add-ons of each cluster are available, and counts how many there are.
 	wells, counts map[string]int
 }
 
+// identity names an object.
+type identity struct{ kind, namespace, name string }
+
 // grow judges a fleet.
 func grow(f Fleet, all bool) tree {
-	t := tree{Fleet: f, all: all, groups: Groups(Problems(f)), wells: map[string]int{}, counts: map[string]int{}}
+	problems := Problems(f)
+	t := tree{
+		Fleet: f, all: all, groups: Groups(problems), problems: map[identity]*Problem{},
+		wells: map[string]int{}, counts: map[string]int{},
+	}
+	for i := range problems {
+		p := &problems[i]
+		t.problems[identity{p.Kind, p.Namespace, p.Name}] = p
+	}
 	for i := range f.AddOns {
 		a := &f.AddOns[i]
 		t.counts[a.Metadata.Namespace]++
@@ -209,7 +221,7 @@ func (t tree) addOn(name string) Node {
 		if isAvailable(a) {
 			wells++
 		}
-		if OfAddOn(a) == nil {
+		if t.problems[identity{KindAddOn, a.Metadata.Namespace, name}] == nil {
 			said[inForce(a)] = append(said[inForce(a)], a.Metadata.Namespace)
 		}
 	}

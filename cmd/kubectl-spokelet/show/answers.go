@@ -149,6 +149,9 @@ func (t Terminal) Gaps(gaps []fleet.Gap) error {
 		case g.Silent:
 			p.item(p.paint(dubious, "warn"), p.text(g.What)+" does not answer  [SPK003]")
 			p.block(8, g.Why)
+		case g.Refused:
+			p.item(p.paint(dubious, "warn"), p.text(g.What)+" does not accept your credential  [SPK003]")
+			p.block(8, g.Why)
 		case g.Missing:
 			p.item(p.paint(dubious, "warn"), fmt.Sprintf("%s: the %s does not serve it  [SPK010]", what, of))
 		default:

@@ -54,6 +54,11 @@ func TestWhatATerminalShows(t *testing.T) {
 		"the plain locale":              {map[string]string{"LANG": "C"}, 120, true},
 		"the locale that counts more":   {map[string]string{"LANG": "C", "LC_ALL": "de_DE.UTF-8"}, 120, false},
 		"the plain locale with letters": {map[string]string{"LANG": "C.UTF-8"}, 120, false},
+		"the locale of characters":      {map[string]string{"LANG": "de_DE.UTF-8", "LC_CTYPE": "C"}, 120, true},
+		"that of all, before it":        {map[string]string{"LC_ALL": "C.utf8", "LC_CTYPE": "C", "LANG": "C"}, 120, false},
+		"a locale of another encoding":  {map[string]string{"LANG": "de_DE.ISO-8859-15@euro"}, 120, true},
+		"a locale without an encoding":  {map[string]string{"LANG": "de_DE"}, 120, false},
+		"an empty one, as in a pod":     {map[string]string{"LANG": ""}, 120, false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			got := New(&bytes.Buffer{}, func(name string) string { return tc.environment[name] }, now)
@@ -62,6 +67,16 @@ func TestWhatATerminalShows(t *testing.T) {
 			assert.False(t, got.Color, "no colour in a pipe")
 		})
 	}
+}
+
+func TestTheAgeOfAnInstant(t *testing.T) {
+	terminal := Terminal{Now: time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)}
+	for want, age := range map[string]time.Duration{"2m": 2 * time.Minute, "0s": -3 * time.Hour} {
+		at := terminal.Now.Add(-age)
+		assert.Equal(t, want, terminal.Since(&at))
+	}
+	assert.Empty(t, terminal.Since(nil))
+	assert.Empty(t, terminal.Since(&time.Time{}))
 }
 
 func TestAnswersAreASCIIWhereOnlyThatIsShown(t *testing.T) {

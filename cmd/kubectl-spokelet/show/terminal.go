@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"io"
 	"os"
 	"strconv"
@@ -47,12 +48,19 @@ func New(out io.Writer, environment func(string) string, now time.Time) Terminal
 	}
 	t.Width = max(t.Width, leastWidth)
 	t.Color = t.Screen && environment("NO_COLOR") == "" && environment("TERM") != "dumb"
-	locale := environment("LC_ALL")
-	if locale == "" {
-		locale = environment("LANG")
-	}
-	t.ASCII = locale == "C" || locale == "POSIX"
+	t.ASCII = isASCII(cmp.Or(environment("LC_ALL"), environment("LC_CTYPE"), environment("LANG")))
 	return t
+}
+
+// isASCII reports whether only ASCII is shown in a locale: that of C, and one that names another encoding than UTF-8.
+// Without a locale, as in most containers, UTF-8 is written, as kubectl and all programs in Go do.
+func isASCII(locale string) bool {
+	name, encoding, _ := strings.Cut(locale, ".")
+	encoding, _, _ = strings.Cut(strings.ToLower(encoding), "@")
+	if encoding == "" {
+		return name == "C" || name == "POSIX"
+	}
+	return encoding != "utf-8" && encoding != "utf8"
 }
 
 // IsTerminal reports whether a writer is a terminal.
@@ -123,10 +131,11 @@ func (t Terminal) Until(at *time.Time) string {
 	return "in " + duration.HumanDuration(at.Sub(t.Now))
 }
 
-// Since writes the age of an instant as kubectl does; empty where there is none.
+// Since writes the age of an instant as kubectl does; empty where there is none. An instant that is yet to come,
+// because the clocks differ, is now.
 func (t Terminal) Since(at *time.Time) string {
 	if at == nil || at.IsZero() {
 		return ""
 	}
-	return duration.HumanDuration(t.Now.Sub(*at))
+	return duration.HumanDuration(max(t.Now.Sub(*at), 0))
 }
