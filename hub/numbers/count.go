@@ -71,33 +71,44 @@ func count(f facts) fleet {
 	for _, d := range f.definitions {
 		n.stopped[d.Name] = stopped(d)
 	}
-	accepted := map[string]bool{}
+	clusters := map[string]*clusterv1.ManagedCluster{}
 	for i := range f.clusters {
 		c := &f.clusters[i]
-		accepted[c.Name] = c.Spec.HubAcceptsClient
-		n.clusters[codeOf(causes.OfCluster(c.Status.Conditions, c.Spec.HubAcceptsClient, !c.DeletionTimestamp.IsZero()))]++
+		clusters[c.Name] = c
+		n.clusters[codeOf(causes.OfCluster(causes.Cluster{
+			Conditions: c.Status.Conditions, Accepted: c.Spec.HubAcceptsClient, Deleting: !c.DeletionTimestamp.IsZero(),
+		}))]++
 		n.certificate(c.Status.Conditions, f.now)
 	}
 	for _, a := range f.addOns {
-		conditions := addonapi.Conditions(a)
-		deleting := a.GetDeletionTimestamp() != nil
-		code := codeOf(causes.OfAddOn(causes.AddOn{Conditions: conditions, Deleting: deleting}))
-		name := undefined
-		if _, defined := n.stopped[a.GetName()]; defined {
-			name = a.GetName()
-		}
-		n.addOns[ofAddOn[causes.Code]{name, code}]++
-		if !deleting {
-			n.stages[ofAddOn[stage]{name, stageOf(conditions)}]++
-		}
+		n.addOn(a, clusters[a.GetNamespace()])
 	}
 	for i := range f.leases {
-		if l := &f.leases[i]; accepted[l.Namespace] && l.Spec.RenewTime != nil {
+		if l := &f.leases[i]; isAccepted(clusters[l.Namespace]) && l.Spec.RenewTime != nil {
 			n.ages = append(n.ages, max(f.now.Sub(l.Spec.RenewTime.Time), 0)) // The clock of an agent may be ahead.
 		}
 	}
 	return n
 }
+
+// addOn counts an add-on on a cluster; nil where the cluster does not exist.
+func (n *fleet) addOn(a client.Object, c *clusterv1.ManagedCluster) {
+	conditions, deleting := addonapi.Conditions(a), a.GetDeletionTimestamp() != nil
+	cause := causes.OfAddOn(causes.AddOn{
+		Conditions: conditions, Deleting: deleting, Hosted: causes.Hosted(a.GetAnnotations()),
+		ClusterAlive: c != nil && meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1.ManagedClusterConditionAvailable),
+	})
+	name := undefined
+	if _, defined := n.stopped[a.GetName()]; defined {
+		name = a.GetName()
+	}
+	n.addOns[ofAddOn[causes.Code]{name, codeOf(cause)}]++
+	if !deleting {
+		n.stages[ofAddOn[stage]{name, stageOf(conditions)}]++
+	}
+}
+
+func isAccepted(c *clusterv1.ManagedCluster) bool { return c != nil && c.Spec.HubAcceptsClient }
 
 // stopped counts the placements of an add-on whose rollout does not go on.
 func stopped(d *addonv1beta1.ClusterManagementAddOn) int {

@@ -82,6 +82,14 @@ type AddOn struct {
 	ClusterAlive bool
 }
 
+// Hosted reports, by the annotations of an add-on, whether its agent runs on another cluster, or is to run there.
+func Hosted(annotations map[string]string) bool {
+	return annotations[names.AnnotationHostingCluster] != "" || annotations[names.AnnotationInstallMode] == modeHosted
+}
+
+// modeHosted is the value of the annotation with which an add-on asks for a hosting cluster.
+const modeHosted = "Hosted"
+
 // Cause is the first cause of the trouble of an object.
 type Cause struct {
 	// Code is stable, see Codes.

@@ -58,10 +58,13 @@ func (p *Plugin) drawn(r *fleet.Reader, root report.Node) error {
 			err = errors.Join(t.Tree(root), t.Gaps(r.Gaps))
 		}
 	}
-	if err == nil && root.Troubled() {
+	switch {
+	case err != nil:
+		return err
+	case root.Troubled():
 		return errProblem
 	}
-	return err
+	return unread(r)
 }
 
 // grown reads what a tree is about, and returns the tree.

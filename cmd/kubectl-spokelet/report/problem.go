@@ -113,7 +113,7 @@ func OfAddOn(a *fleet.AddOn, cluster *fleet.Cluster) *Problem {
 	alive := cluster != nil &&
 		meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	cause := causes.OfAddOn(causes.AddOn{
-		Conditions: a.Status.Conditions, Deleting: a.Metadata.Deleting(), Hosted: isHosted(a), ClusterAlive: alive,
+		Conditions: a.Status.Conditions, Deleting: a.Metadata.Deleting(), Hosted: causes.Hosted(a.Metadata.Annotations), ClusterAlive: alive,
 	})
 	if cause == nil {
 		return nil
@@ -133,15 +133,6 @@ func OfAddOn(a *fleet.AddOn, cluster *fleet.Cluster) *Problem {
 	}
 	return p
 }
-
-// isHosted reports whether the agent of an add-on runs on another cluster, or is to run there.
-func isHosted(a *fleet.AddOn) bool {
-	of := a.Metadata.Annotations
-	return of[names.AnnotationHostingCluster] != "" || of[names.AnnotationInstallMode] == modeHosted
-}
-
-// modeHosted is the value of the annotation with which an add-on asks for a hosting cluster.
-const modeHosted = "Hosted"
 
 // ofDefinition returns what is wrong with the rollouts of an add-on.
 func ofDefinition(d *fleet.Definition) []Problem {
