@@ -12,7 +12,6 @@ import (
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/internal/causes"
 	"github.com/spokelet/spokelet/internal/message"
-	"github.com/spokelet/spokelet/internal/names"
 )
 
 // Problem is something that is wrong with one object. Its fields are the schema of "-o json", version 1.
