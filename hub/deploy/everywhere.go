@@ -95,6 +95,7 @@ func (r *Reconciler) leaveEverywhere(ctx context.Context, f facts) error {
 		return nil
 	}
 	left, err := r.listEverywhere(ctx, client.ObjectKeyFromObject(f.addOn))
+	left = slices.DeleteFunc(left, func(binding *rbacv1.RoleBinding) bool { return !isAgents(binding) })
 	if err != nil || len(left) == 0 {
 		return err
 	}

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -144,7 +146,7 @@ func mergePatch(before, after any, kind string) (map[string]json.RawMessage, err
 	if err != nil {
 		return nil, fmt.Errorf("encoding %s: %w", kind, err)
 	}
-	raw, err := jsonpatch.CreateMergePatch(from, to)
+	raw, err := jsonpatch.CreateMergePatch(writable(from), writable(to))
 	if err != nil {
 		return nil, fmt.Errorf("comparing two copies of %s: %w", kind, err)
 	}
@@ -153,6 +155,29 @@ func mergePatch(before, after any, kind string) (map[string]json.RawMessage, err
 		return nil, fmt.Errorf("decoding the patch of %s: %w", kind, err)
 	}
 	return diff, nil
+}
+
+// Agents and users write times as they like. Those of the last hours of the year 9999 and the first of the year 0 are of
+// other years in UTC, as Go encodes them, and no API server takes those: whose list of conditions has one could not be
+// written any more. The bounds are those of the definitions that we ship (manifests/gen).
+const (
+	earliestTime = "1000-01-01T00:00:00Z"
+	latestTime   = "8999-12-31T23:59:59Z"
+)
+
+// tooEarly and tooLate find times in JSON that are written again.
+var tooEarly = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`"(lastTransitionTime|timeAdded)":"(?:-[0-9]+|0[0-9]{3})-[^"]*"`)
+})
+
+var tooLate = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`"(lastTransitionTime|timeAdded)":"(?:9[0-9]{3}|[0-9]{5,})-[^"]*"`)
+})
+
+// writable returns JSON with times that an API server takes.
+func writable(raw []byte) []byte {
+	raw = tooEarly().ReplaceAll(raw, []byte(`"$1":"`+earliestTime+`"`))
+	return tooLate().ReplaceAll(raw, []byte(`"$1":"`+latestTime+`"`))
 }
 
 // kindOf returns the kind of an object for messages; where it is not set, the name of the Go type, which is the same.

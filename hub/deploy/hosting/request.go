@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
@@ -97,9 +98,12 @@ func (r Rules) consents(host *clusterv1.ManagedCluster, cluster string, chose bo
 	return r.TrustAsOCM || !r.RequireConsent && !chose
 }
 
-// Listing returns the list of a host with one more cluster.
+// Listing returns the list of a host with one more cluster, for a command that an administrator runs. What cannot be the
+// name of a cluster is left out: it consents to nothing, and may mean something to a shell.
 func Listing(host *clusterv1.ManagedCluster, cluster string) string {
-	all := split(host.Annotations[names.AnnotationHosts])
+	all := slices.DeleteFunc(split(host.Annotations[names.AnnotationHosts]), func(name string) bool {
+		return len(validation.IsDNS1123Subdomain(name)) > 0
+	})
 	if !slices.Contains(all, cluster) {
 		all = append(all, cluster)
 	}

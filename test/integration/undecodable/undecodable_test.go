@@ -260,6 +260,7 @@ func TestAnObjectThatCannotBeDecodedCannotStopTheHubManager(t *testing.T) {
 		require.NoError(t, a.try(t.Context(), a.as), "%s: the definitions of OCM take it", sentence)
 	}
 	worksFor(t, config, "while-it-runs")
+	goesWithAnyTime(t, "while-it-runs")
 	harmful := tryAll(t, theirs, "theirs")
 	require.Greater(t, len(harmful), 20, "the test knows what OCM's definitions take")
 	for _, field := range []string{
@@ -318,6 +319,34 @@ func worksFor(t *testing.T, config hub.Config, cluster string) {
 			return fmt.Errorf("nobody looks at Placement %s", cluster)
 		}
 		return err
+	})
+}
+
+// goesWithAnyTime has an agent write times that Go encodes so that no API server takes them, and deletes its cluster.
+func goesWithAnyTime(t *testing.T, cluster string) {
+	t.Helper()
+	c := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
+	suite.Eventually(t, func() error { // The hub manager may write in between.
+		own := &unstructured.Unstructured{}
+		own.SetAPIVersion("cluster.open-cluster-management.io/v1")
+		own.SetKind("ManagedCluster")
+		require.NoError(t, theirs.Client.Get(t.Context(), client.ObjectKeyFromObject(c), own))
+		conditions, _, err := unstructured.NestedSlice(own.Object, "status", "conditions")
+		require.NoError(t, err)
+		for kind, at := range map[string]string{"Beyond": beyond, "Before": before} {
+			conditions = append(conditions, map[string]any{
+				"type": kind, "status": "True", "reason": "Any", "message": "", "lastTransitionTime": at,
+			})
+		}
+		require.NoError(t, unstructured.SetNestedSlice(own.Object, conditions, "status", "conditions"))
+		return theirs.Client.Status().Update(t.Context(), own)
+	})
+	require.NoError(t, theirs.Client.Delete(t.Context(), c))
+	suite.Eventually(t, func() error {
+		if err := theirs.Client.Get(t.Context(), client.ObjectKeyFromObject(c), c); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the cluster is still there: %v, %w", c.Status.Conditions, err)
+		}
+		return nil
 	})
 }
 
