@@ -65,7 +65,7 @@ func (p *Plugin) check() *cobra.Command {
 
 // checked is the answer of check.
 type checked struct {
-	// Hub are the judgements of the hub itself; none of a bundle, or where one cluster is looked at.
+	// Hub are the judgements of the hub itself; none where one cluster is looked at.
 	Hub []report.Finding `json:"hub"`
 	// Problems are those of clusters and add-ons.
 	Problems []report.Group `json:"problems"`
@@ -126,14 +126,15 @@ func (p *Plugin) judged(ctx context.Context, r *fleet.Reader, cluster string) (c
 	found.fleet.Now = p.Now()
 	problems := append(absent(found.fleet, r, cluster), report.Problems(found.fleet)...)
 	found.Problems = append(found.Problems, report.Groups(problems)...)
-	if cluster != "" || p.from != "" {
+	if cluster != "" {
 		return found, nil
 	}
-	facts := report.HubFacts{
-		Now: p.Now(), Version: version.String(), Clusters: found.fleet.Clusters, Lacks: r.Lacks,
-	}
-	if facts.State, err = fleet.ReadState(ctx, r); err != nil {
+	state, err := fleet.ReadState(ctx, r)
+	if err != nil || state == nil {
 		return found, err
+	}
+	facts := report.HubFacts{
+		Now: p.Now(), State: *state, Version: version.String(), Clusters: found.fleet.Clusters, Lacks: r.Lacks,
 	}
 	if facts.Wanted, err = shippedPolicies(); err != nil {
 		return found, err

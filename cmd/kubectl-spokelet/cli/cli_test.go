@@ -268,6 +268,14 @@ func TestABundleGivesTheSameAnswers(t *testing.T) {
 		assert.Equal(t, live.status, stored.status, "%v", args)
 		assert.Equal(t, live.out, stored.out, "%v", args)
 	}
+	hub := governed(t, shop())
+	require.Equal(t, statusWell, plays(t, hub, "bundle", "-f", file).status)
+	live, stored := plays(t, hub, "check"), run(t, "check", "--from", file)
+	const begin = "  ok    hub manager"
+	_, ofLive, is := strings.Cut(live.out, begin)
+	require.True(t, is, live.out)
+	_, ofStored, _ := strings.Cut(stored.out, begin)
+	assert.Equal(t, ofLive, ofStored, "the hub itself is in a bundle, too")
 	unpacked := unpack(t, file)
 	for _, secret := range []string{"hunter2", "c2VjcmV0"} {
 		assert.NotContains(t, unpacked, secret)

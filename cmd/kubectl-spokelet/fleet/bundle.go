@@ -40,6 +40,7 @@ type about struct {
 const (
 	bundleFormat = 1
 	aboutFile    = "bundle.json"
+	stateFile    = "hub.json"
 	// maxBundle is how many bytes a bundle may have, unpacked.
 	maxBundle = 1 << 30
 )
@@ -68,7 +69,7 @@ func openBundle(file string, most int64) (*Bundle, error) {
 		return nil, fmt.Errorf("reading %s, which is not a bundle: %w", file, err)
 	}
 	b := &Bundle{file: file, lists: map[string][]byte{}}
-	known := map[string]bool{aboutFile: true}
+	known := map[string]bool{aboutFile: true, stateFile: true}
 	for _, resource := range resources() {
 		known[fileOf(resource)] = true
 	}
@@ -107,6 +108,26 @@ func (b *Bundle) Version(context.Context) (string, error) { return b.about.Versi
 
 // Taken is when the bundle was taken.
 func (b *Bundle) Taken() time.Time { return b.about.Taken }
+
+// state returns the state of the hub; nil where the bundle has none. What was not read of it is a gap.
+func (b *Bundle) state(r *Reader) (*State, error) {
+	raw, is := b.lists[stateFile]
+	if !is {
+		return nil, nil
+	}
+	s := &State{}
+	if err := json.Unmarshal(raw, s); err != nil {
+		return nil, fmt.Errorf("decoding %s: %w", stateFile, err)
+	}
+	for _, of := range ofState() {
+		for _, gap := range b.about.Gaps {
+			if strings.HasPrefix(gap.What, of.String()) {
+				r.note(gap)
+			}
+		}
+	}
+	return s, nil
+}
 
 // Pages implements Source. What could not be read when the bundle was taken is answered as it was then.
 func (b *Bundle) Pages(_ context.Context, q Query) iter.Seq2[[]byte, error] {
@@ -170,6 +191,13 @@ func WriteBundle(ctx context.Context, source Source, to io.Writer, now time.Time
 				return r.Gaps, fmt.Errorf("encoding %s: %w", resource, err)
 			}
 		}
+	}
+	state, err := ReadState(ctx, r)
+	if err != nil {
+		return r.Gaps, err
+	}
+	if files[stateFile], err = json.Marshal(state); err != nil {
+		return r.Gaps, fmt.Errorf("encoding %s: %w", stateFile, err)
 	}
 	head := about{Format: bundleFormat, Hub: source.Name(), Version: version, Taken: now.UTC(), Gaps: r.Gaps}
 	if files[aboutFile], err = json.Marshal(head); err != nil {

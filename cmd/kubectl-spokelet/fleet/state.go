@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"slices"
+	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -14,17 +15,45 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// State is what a hub has besides clusters and add-ons.
+// State is what a hub has besides clusters and add-ons. A bundle has it as it is.
 type State struct {
 	// Managers are the Deployments in the namespace of hub managers, and Leases the Leases there.
-	Managers []appsv1.Deployment
-	Leases   []Lease
+	Managers []Manager `json:"managers"`
+	Leases   []Lease   `json:"leases"`
 	// Policies are the names of its admission policies, and Bound of those of which a binding denies.
-	Policies, Bound []string
+	Policies []string `json:"policies"`
+	Bound    []string `json:"bound"`
 	// Webhook reports whether its add-ons are converted between versions by a webhook, Silent that this does not answer,
 	// and Ends when the authorities by which the API server knows it end.
-	Webhook, Silent bool
-	Ends            []time.Time
+	Webhook bool        `json:"webhook"`
+	Silent  bool        `json:"silent"`
+	Ends    []time.Time `json:"ends"`
+}
+
+// Manager is a Deployment in the namespace of hub managers.
+type Manager struct {
+	Name string `json:"name"`
+	// Version is the tag of its first image; empty where that has none.
+	Version string `json:"version,omitempty"`
+	// Wanted is how many pods it is to have, and Ready how many are ready.
+	Wanted int32 `json:"wanted"`
+	Ready  int32 `json:"ready"`
+}
+
+// managerOf returns what counts of a Deployment.
+func managerOf(d *appsv1.Deployment) Manager {
+	m := Manager{Name: d.Name, Wanted: 1, Ready: d.Status.ReadyReplicas}
+	if d.Spec.Replicas != nil {
+		m.Wanted = *d.Spec.Replicas
+	}
+	for _, container := range d.Spec.Template.Spec.Containers {
+		image, _, _ := strings.Cut(container.Image, "@")
+		if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") {
+			m.Version = image[i+1:]
+			break
+		}
+	}
+	return m
 }
 
 // CustomResourceDefinitions are the definitions of kinds.
@@ -35,6 +64,14 @@ func CustomResourceDefinitions() Resource {
 // admission returns a resource of admission.
 func admission(plural string) Resource {
 	return Resource{Group: admissionregistrationv1.GroupName, Version: "v1", Plural: plural}
+}
+
+// ofState are the resources of which a state is made.
+func ofState() []Resource {
+	return []Resource{
+		Deployments(), admission("validatingadmissionpolicies"), admission("validatingadmissionpolicybindings"),
+		CustomResourceDefinitions(),
+	}
 }
 
 // definition is the part of a CustomResourceDefinition that says how it is converted.
@@ -54,13 +91,18 @@ type definition struct {
 	} `json:"spec"`
 }
 
-// ReadState reads the state of a hub. What may not be read is a gap.
-func ReadState(ctx context.Context, r *Reader) (State, error) {
-	var s State
-	var err error
-	in := Query{Resource: Deployments(), Namespace: names.NamespaceHub}
-	if s.Managers, err = Read[appsv1.Deployment](ctx, r, in); err != nil {
+// ReadState reads the state of a hub; nil where a bundle has none. What may not be read is a gap.
+func ReadState(ctx context.Context, r *Reader) (*State, error) {
+	s := &State{}
+	if bundle, is := r.Source.(*Bundle); is {
+		return bundle.state(r)
+	}
+	deployments, err := Read[appsv1.Deployment](ctx, r, Query{Resource: Deployments(), Namespace: names.NamespaceHub})
+	if err != nil {
 		return s, err
+	}
+	for i := range deployments {
+		s.Managers = append(s.Managers, managerOf(&deployments[i]))
 	}
 	if s.Leases, err = List[Lease](ctx, r, Query{Namespace: names.NamespaceHub}); err != nil {
 		return s, err

@@ -1,12 +1,12 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
@@ -52,7 +52,7 @@ func JudgeHub(f HubFacts) []Finding {
 }
 
 // own returns the Deployment of our hub manager; nil for none.
-func (f HubFacts) own() *appsv1.Deployment {
+func (f HubFacts) own() *fleet.Manager {
 	for i := range f.State.Managers {
 		if f.State.Managers[i].Name == hubManager {
 			return &f.State.Managers[i]
@@ -68,8 +68,8 @@ func (f HubFacts) manager() Finding {
 	case f.Lacks("deployments"):
 		return Finding{}
 	case own != nil:
-		finding.Evidence = hubManager + " " + versionOf(own) + ", " + pods(own)
-		if own.Status.ReadyReplicas == 0 {
+		finding.Evidence = fmt.Sprintf("%s %s, %d of %d ready", hubManager, versionOf(own), own.Ready, own.Wanted)
+		if own.Ready == 0 {
 			return finding.fails(causes.HubDown, "kubectl spokelet logs hub --errors")
 		}
 		return f.leads(finding)
@@ -79,7 +79,7 @@ func (f HubFacts) manager() Finding {
 	}
 	var down []string
 	for i := range f.State.Managers {
-		if m := &f.State.Managers[i]; m.Status.ReadyReplicas == 0 && (m.Spec.Replicas == nil || *m.Spec.Replicas > 0) {
+		if m := &f.State.Managers[i]; m.Ready == 0 && m.Wanted > 0 {
 			down = append(down, m.Name)
 		}
 	}
@@ -115,25 +115,8 @@ func (f Finding) fails(code causes.Code, next string) Finding {
 	return f
 }
 
-// versionOf returns the tag of the image of a program.
-func versionOf(d *appsv1.Deployment) string {
-	for _, container := range d.Spec.Template.Spec.Containers {
-		image, _, _ := strings.Cut(container.Image, "@")
-		if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") {
-			return image[i+1:]
-		}
-	}
-	return "of an unknown version"
-}
-
-// pods counts the pods of a Deployment.
-func pods(d *appsv1.Deployment) string {
-	wanted := int32(1)
-	if d.Spec.Replicas != nil {
-		wanted = *d.Spec.Replicas
-	}
-	return fmt.Sprintf("%d of %d ready", d.Status.ReadyReplicas, wanted)
-}
+// versionOf returns the version of a program in words.
+func versionOf(m *fleet.Manager) string { return cmp.Or(m.Version, "of an unknown version") }
 
 // conversion judges the webhook that converts add-ons.
 func (f HubFacts) conversion() Finding {
