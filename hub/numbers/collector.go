@@ -60,7 +60,8 @@ func (n *Numbers) read(ctx context.Context) (fleet, error) {
 	var clusters clusterv1.ManagedClusterList
 	var leases coordinationv1.LeaseList
 	err := errors.Join(
-		n.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy), n.Client.List(ctx, &leases, client.UnsafeDisableDeepCopy))
+		n.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy),
+		n.Client.List(ctx, &leases, client.UnsafeDisableDeepCopy))
 	if err != nil {
 		return fleet{}, fmt.Errorf("listing clusters and their heartbeats: %w", err)
 	}
@@ -86,8 +87,8 @@ func describe() descriptions {
 	return descriptions{
 		clusters: metric("spokelet_fleet_clusters", "Clusters by the code of what is wrong with them first; code well for "+
 			"nothing.", "code"),
-		addOns: metric("spokelet_fleet_addons", "Add-ons on clusters by the code of what is wrong with them first; code well "+
-			"for nothing.", "addon", "code"),
+		addOns: metric("spokelet_fleet_addons", "Add-ons on clusters by the code of what is wrong with them first; code "+
+			"well for nothing.", "addon", "code"),
 		rollouts: metric("spokelet_fleet_rollouts", "Add-ons on clusters by how far they are with their configuration.",
 			"addon", "state"),
 		stopped: metric("spokelet_fleet_rollouts_stopped", "Placements of an add-on whose rollout does not go on, because "+

@@ -24,7 +24,8 @@ func condition(kind string, status metav1.ConditionStatus, reason, message strin
 func cluster(name string, conditions ...metav1.Condition) clusterv1.ManagedCluster {
 	c := clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	c.Spec.HubAcceptsClient = true
-	c.Status.Conditions = append(conditions, condition(clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue, "A", ""))
+	accepted := condition(clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue, "A", "")
+	c.Status.Conditions = append([]metav1.Condition{accepted}, conditions...)
 	return c
 }
 

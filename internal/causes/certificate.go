@@ -21,8 +21,8 @@ const (
 	replaced = 0.85
 )
 
-// LifeOf returns the life of the certificate of an agent or of an add-on, by the message of its condition. An agent that
-// cannot renew it says nothing of it.
+// LifeOf returns the life of the certificate of an agent or of an add-on, by the message of its condition. An agent
+// that cannot renew it says nothing of it.
 func LifeOf(conditions []metav1.Condition) (Life, bool) {
 	c := meta.FindStatusCondition(conditions, names.ConditionCertificateRotated)
 	if c == nil {

@@ -157,8 +157,8 @@ func mergePatch(before, after any, kind string) (map[string]json.RawMessage, err
 	return diff, nil
 }
 
-// Agents and users write times as they like. Those of the last hours of the year 9999 and the first of the year 0 are of
-// other years in UTC, as Go encodes them, and no API server takes those: whose list of conditions has one could not be
+// Agents and users write times as they like. Those of the last hours of the year 9999 and the first of the year 0 are
+// of other years in UTC, as Go encodes them, and no API server takes those: a list of conditions with one could not be
 // written any more. The bounds are those of the definitions that we ship (manifests/gen).
 const (
 	earliestTime = "1000-01-01T00:00:00Z"

@@ -15,7 +15,8 @@ const (
 	durations = `^(0|([0-9]{1,5}(\.[0-9]{1,9})?h|[0-9]{1,7}(\.[0-9]{1,9})?m|[0-9]{1,9}(\.[0-9]{1,9})?(s|ms|us|ns)){1,6})$`
 	// times are those of RFC 3339 with capital letters, in the years 1000 to 8999: in UTC, as Go writes it again, a time
 	// of the year 9999 or 0 may be one of the year 10000 or -1, which no API server takes (reconcile.PatchStatus).
-	times = `^[1-8][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	times = `^[1-8][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?` +
+		`(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	// exponents is how quantities end, exponent how those end that Go can compute.
 	exponents = `([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+)))`
 	exponent  = `([eE](\+|-)?[0-9]{1,2})`

@@ -112,7 +112,8 @@ func OfAddOn(a *fleet.AddOn, cluster *fleet.Cluster) *Problem {
 	alive := cluster != nil &&
 		meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	cause := causes.OfAddOn(causes.AddOn{
-		Conditions: a.Status.Conditions, Deleting: a.Metadata.Deleting(), Hosted: causes.Hosted(a.Metadata.Annotations), ClusterAlive: alive,
+		Conditions: a.Status.Conditions, Deleting: a.Metadata.Deleting(), Hosted: causes.Hosted(a.Metadata.Annotations),
+		ClusterAlive: alive,
 	})
 	if cause == nil {
 		return nil

@@ -98,8 +98,8 @@ func (r Rules) consents(host *clusterv1.ManagedCluster, cluster string, chose bo
 	return r.TrustAsOCM || !r.RequireConsent && !chose
 }
 
-// Listing returns the list of a host with one more cluster, for a command that an administrator runs. What cannot be the
-// name of a cluster is left out: it consents to nothing, and may mean something to a shell.
+// Listing returns the list of a host with one more cluster, for a command that an administrator runs. What cannot be
+// the name of a cluster is left out: it consents to nothing, and may mean something to a shell.
 func Listing(host *clusterv1.ManagedCluster, cluster string) string {
 	all := slices.DeleteFunc(split(host.Annotations[names.AnnotationHosts]), func(name string) bool {
 		return len(validation.IsDNS1123Subdomain(name)) > 0
