@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
@@ -30,7 +31,8 @@ func (p *Plugin) approve() *cobra.Command {
 		Long: "approve cluster sets spec.hubAcceptsClient of the ManagedCluster, and approves the certificate requests of " +
 			"its agent that wait for a person. approve csr approves one request. A request whose content is not exactly " +
 			"that of an agent of the cluster that its label names is never approved, nor is one that the agent of another " +
-			"cluster made: what it asks for is shown, and kubectl certificate approve is the way for those who want it. Each " +
+			"cluster made: what it asks for is shown, and kubectl certificate approve is the way for those who want it. Where " +
+			"requests of several agents or users wait for one cluster, none is approved: name one with approve csr. Each " +
 			"write is printed; --dry-run prints them alone.",
 		Example: "  kubectl spokelet approve cluster store-201 --dry-run",
 		Args: func(c *cobra.Command, args []string) error {
@@ -85,6 +87,8 @@ type sentence struct {
 	fleet.Edit
 
 	says string
+	// asker is the agent and the user of a request, and age is how old that is.
+	asker, age string
 }
 
 // carryOut carries out writes, and prints each.
@@ -158,7 +162,39 @@ func approvals(ctx context.Context, r *fleet.Reader, q fleet.Query, now time.Tim
 			edits = append(edits, *edit)
 		}
 	}
-	return edits, nil
+	return oneAsker(edits), nil
+}
+
+// oneAsker refuses all approvals where they are for more than one agent, or asked for by more than one user: who has a
+// bootstrap credential may ask for the identity of a cluster that waits, and a person has to say which one it is.
+func oneAsker(edits []sentence) []sentence {
+	askers := map[string]bool{}
+	for _, edit := range edits {
+		if len(edit.Operations) > 0 {
+			askers[edit.asker] = true
+		}
+	}
+	if len(askers) < 2 {
+		return edits
+	}
+	for i := range edits {
+		edit := &edits[i]
+		if len(edit.Operations) == 0 {
+			continue
+		}
+		next := "approve the right one by its name, and deny the others"
+		if report.IsPlainName(edit.Name) {
+			next = "approve it by kubectl spokelet approve csr " + edit.Name +
+				", or deny it by kubectl certificate deny " + edit.Name
+		}
+		edit.Operations = nil
+		edit.says = fmt.Sprintf("request %s is not approved, because several agents or users ask for this cluster: "+
+			"%s; %s", edit.Name, edit.asker, next)
+		if edit.age != "" {
+			edit.says += "; it is " + edit.age + " old"
+		}
+	}
+	return edits
 }
 
 // approval returns the write that approves a request, or why it is not approved; nil for one that does not wait for a
@@ -181,7 +217,12 @@ func approval(request *certificatesv1.CertificateSigningRequest, named bool, now
 	if len(request.Status.Conditions) > 0 {
 		path, value = path+"/-", approvedAt(now)
 	}
+	age := ""
+	if made := fleet.Known(request.CreationTimestamp.Time); !made.IsZero() {
+		age = duration.HumanDuration(max(now.Sub(made), 0))
+	}
 	return &sentence{
+		asker: fmt.Sprintf("agent %s of user %s", verdict.Expected.User, request.Spec.Username), age: age,
 		says: fmt.Sprintf("%s is approved: a certificate for user %s, groups %s", who, verdict.Expected.User,
 			strings.Join(verdict.Expected.Groups, " ")),
 		Edit: fleet.Edit{

@@ -17,8 +17,8 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// asks is a request for a certificate with a common name and organizations, with the label of a cluster.
-func asks(t *testing.T, name, cluster, commonName string, organizations ...string) map[string]any {
+// asks is a request for a certificate with a common name and organizations, with the label of cluster store-201.
+func asks(t *testing.T, name, commonName string, organizations ...string) map[string]any {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -27,7 +27,7 @@ func asks(t *testing.T, name, cluster, commonName string, organizations ...strin
 	}, key)
 	require.NoError(t, err)
 	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
-	r := labelled(of("", name), map[string]any{names.LabelClusterName: cluster})
+	r := labelled(of("", name), map[string]any{names.LabelClusterName: "store-201"})
 	part(r, "metadata")["uid"] = "uid-of-" + name
 	r["spec"] = map[string]any{
 		"signerName": "kubernetes.io/kube-apiserver-client", "username": "bootstrap\x1b[31m",
@@ -43,15 +43,15 @@ func gate(t *testing.T) *hub {
 	const all = "system:open-cluster-management:managed-clusters"
 	waiting := of("", "store-201")
 	part(waiting, "metadata")["uid"] = "u"
-	decided := asks(t, "store-201-old", "store-201", "system:open-cluster-management:store-201:a",
+	decided := asks(t, "store-201-old", "system:open-cluster-management:store-201:a",
 		"system:open-cluster-management:store-201", all)
 	decided["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Denied", "status": "True"}}}
 	return &hub{lists: map[string][]map[string]any{
 		pathClusters: {waiting, cluster("store-001")},
 		pathRequests: {
-			asks(t, "store-201-good", "store-201", "system:open-cluster-management:store-201:a",
+			asks(t, "store-201-good", "system:open-cluster-management:store-201:a",
 				"system:open-cluster-management:store-201", all),
-			asks(t, "store-201-evil", "store-201", "system:open-cluster-management:store-201:a", "system:masters"),
+			asks(t, "store-201-evil", "system:open-cluster-management:store-201:a", "system:masters"),
 			decided,
 		},
 	}}

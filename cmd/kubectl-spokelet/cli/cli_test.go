@@ -266,7 +266,8 @@ func TestABundleGivesTheSameAnswers(t *testing.T) {
 	} {
 		live, stored := plays(t, shop(), args...), run(t, append([]string{"--from", file}, args...)...)
 		assert.Equal(t, live.status, stored.status, "%v", args)
-		assert.Equal(t, live.out, stored.out, "%v", args)
+		said := strings.ReplaceAll(stored.out, "next, on the hub of the bundle: ", "next: ")
+		assert.Equal(t, live.out, said, "%v", args)
 	}
 	hub := governed(t, shop())
 	require.Equal(t, statusWell, plays(t, hub, "bundle", "-f", file).status)
@@ -274,7 +275,7 @@ func TestABundleGivesTheSameAnswers(t *testing.T) {
 	const begin = "  ok    hub manager"
 	_, ofLive, is := strings.Cut(live.out, begin)
 	require.True(t, is, live.out)
-	_, ofStored, _ := strings.Cut(stored.out, begin)
+	_, ofStored, _ := strings.Cut(strings.ReplaceAll(stored.out, "next, on the hub of the bundle: ", "next: "), begin)
 	assert.Equal(t, ofLive, ofStored, "the hub itself is in a bundle, too")
 	unpacked := unpack(t, file)
 	for _, secret := range []string{"hunter2", "c2VjcmV0"} {

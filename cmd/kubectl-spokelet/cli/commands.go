@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ func wholeFleet(ctx context.Context, r *fleet.Reader, cluster string) (report.Fl
 func gapsOf(r *fleet.Reader) error {
 	var all []error
 	for _, gap := range r.Gaps {
-		text := gap.What + ": " + gap.Why
+		text := cmp.Or(gap.Undecoded(), gap.What) + ": " + gap.Why
 		if gap.Rule != "" {
 			text += "; add the rule " + gap.Rule
 		}

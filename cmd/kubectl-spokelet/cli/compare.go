@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
@@ -41,6 +42,7 @@ func (p *Plugin) compared(ctx context.Context, files []string) error {
 	done, err := p.encoded(answer{Kind: "compare", Hub: files[1], Answer: c, Gaps: gaps})
 	if !done && err == nil {
 		t := p.terminal()
+		t.Bundle = true
 		for _, part := range []struct {
 			title  string
 			groups []report.Group
@@ -63,17 +65,16 @@ func (p *Plugin) compared(ctx context.Context, files []string) error {
 
 // known returns a fleet without what a reader could not read: nobody knows whether problems of that are new or gone.
 func known(f report.Fleet, r *fleet.Reader) report.Fleet {
-	if r.Lacks("managedclusters") {
-		f.Clusters = nil
-	}
-	if r.Lacks("managedclusteraddons") {
-		f.AddOns = nil
-	}
-	if r.Lacks("clustermanagementaddons") {
-		f.Definitions = nil
-	}
-	if r.Lacks("certificatesigningrequests") {
-		f.Requests = nil
-	}
+	lacks := func(plural string, m fleet.Meta) bool { return r.LacksObject(plural, fleet.KeyOf(m.Namespace, m.Name)) }
+	f.Clusters = slices.DeleteFunc(f.Clusters, func(c fleet.Cluster) bool { return lacks("managedclusters", c.Metadata) })
+	f.AddOns = slices.DeleteFunc(f.AddOns, func(a fleet.AddOn) bool { return lacks("managedclusteraddons", a.Metadata) })
+	f.Definitions = slices.DeleteFunc(f.Definitions, func(d fleet.Definition) bool {
+		return lacks("clustermanagementaddons", d.Metadata)
+	})
+	f.Requests = slices.DeleteFunc(f.Requests, func(q fleet.Request) bool {
+		return lacks("certificatesigningrequests", q.Metadata)
+	})
+	before := f.Undecoded
+	f.Undecoded = func(cluster string) bool { return before(cluster) || r.LacksObject("managedclusters", cluster) }
 	return f
 }

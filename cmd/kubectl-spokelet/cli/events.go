@@ -293,8 +293,8 @@ func (p *Plugin) watchEvents(ctx context.Context, r *fleet.Reader, s scope, befo
 	defer stop()
 	changes, ended := make(chan change), make(chan struct{})
 	for _, namespace := range s.namespaces {
+		one := r.Again()
 		go func() {
-			one := &fleet.Reader{Source: r.Source}
 			q := fleet.Query{Resource: fleet.Events(), Namespace: namespace}
 			for event, err := range fleet.Changes[fleet.Event](ctx, one, q, p.Pause) {
 				select {
@@ -302,7 +302,7 @@ func (p *Plugin) watchEvents(ctx context.Context, r *fleet.Reader, s scope, befo
 				case <-ctx.Done():
 				}
 			}
-			if len(one.Gaps) > 0 {
+			if one.Lacks("events") {
 				select {
 				case changes <- change{err: fmt.Errorf("%w: %w", errBlind, gapsOf(one))}:
 				case <-ctx.Done():
@@ -320,6 +320,8 @@ func (p *Plugin) watchEvents(ctx context.Context, r *fleet.Reader, s scope, befo
 			m := c.event.Metadata
 			switch {
 			case failed != nil:
+			case errors.Is(c.err, fleet.ErrUndecodable):
+				p.warn(c.err)
 			case isUnanswered(c.err) && !errors.Is(c.err, fleet.ErrRefused): // It is asked again.
 				p.warn(c.err)
 			case c.err != nil:

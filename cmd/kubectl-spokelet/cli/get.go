@@ -121,13 +121,15 @@ func (p *Plugin) clusterRows(ctx context.Context, r *fleet.Reader) ([]row, error
 		}
 		for i := range leases {
 			if at := leases[i].Spec.RenewTime; at != nil {
-				beats[leases[i].Metadata.Namespace] = &at.Time
+				beats[leases[i].Metadata.Namespace] = fleet.Instant(at.Time)
 			}
 		}
 	}
 	f.Now, f.Heartbeats = p.Now(), map[string]time.Time{}
 	for name, at := range beats {
-		f.Heartbeats[name] = *at
+		if at != nil {
+			f.Heartbeats[name] = *at
+		}
 	}
 	problems := map[string]*report.Problem{}
 	for _, found := range report.Problems(f) {

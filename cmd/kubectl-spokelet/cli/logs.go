@@ -182,7 +182,8 @@ func (p *Plugin) nothingRuns(r *fleet.Reader, namespace string, agent bool) erro
 	problem := report.Problem{
 		Code: code, Title: causes.Titles()[code], Kind: "pods", Namespace: namespace,
 		Message: "no pod of it is in namespace " + namespace,
-		Next:    "look elsewhere with " + flag + ", or kubectl get deployments -n " + namespace,
+		Next: report.Command("", "look elsewhere with "+flag+", or kubectl get deployments -n {namespace}",
+			"{namespace}", namespace),
 	}
 	if done, err := p.encoded(answer{Kind: "logs", Hub: r.Source.Name(), Answer: problem}); done {
 		return errors.Join(errProblem, err)

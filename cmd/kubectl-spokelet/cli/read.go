@@ -16,7 +16,7 @@ import (
 // readFleet reads what a judgement of the whole fleet is about; in one namespace where that is named. Clusters are not
 // in namespaces: that of the name is read then.
 func readFleet(ctx context.Context, r *fleet.Reader, cluster string) (report.Fleet, error) {
-	f := report.Fleet{Cluster: cluster, Lacks: r.Lacks}
+	f := report.Fleet{Cluster: cluster, Lacks: r.Lacks, Undecoded: undecoded(r)}
 	var err error
 	if f.Clusters, err = fleet.List[fleet.Cluster](ctx, r, fleet.Query{Name: cluster}); err != nil {
 		return f, err
@@ -70,12 +70,17 @@ func heartbeat(ctx context.Context, r *fleet.Reader, cluster string) (time.Time,
 	if err != nil || beat == nil || beat.Spec.RenewTime == nil {
 		return time.Time{}, err
 	}
-	return beat.Spec.RenewTime.Time, nil
+	return fleet.Known(beat.Spec.RenewTime.Time), nil
+}
+
+// undecoded says which clusters are there and could not be decoded.
+func undecoded(r *fleet.Reader) func(cluster string) bool {
+	return func(cluster string) bool { return r.LacksObject("managedclusters", cluster) }
 }
 
 // addOnFleet reads what a judgement of one add-on of a fleet is about.
 func addOnFleet(ctx context.Context, r *fleet.Reader, name string) (report.Fleet, error) {
-	f := report.Fleet{Lacks: r.Lacks}
+	f := report.Fleet{Lacks: r.Lacks, Undecoded: undecoded(r)}
 	var err error
 	if f.Clusters, err = fleet.List[fleet.Cluster](ctx, r, fleet.Query{}); err != nil {
 		return f, err
@@ -89,7 +94,7 @@ func addOnFleet(ctx context.Context, r *fleet.Reader, name string) (report.Fleet
 
 // addOnFacts reads what an add-on on a cluster depends on.
 func addOnFacts(ctx context.Context, r *fleet.Reader, namespace, name string) (report.AddOnFacts, error) {
-	f := report.AddOnFacts{Lacks: r.Lacks}
+	f := report.AddOnFacts{Lacks: r.LacksPart} // Of most resources it needs one object.
 	var err error
 	if f.AddOn, err = fleet.Get[fleet.AddOn](ctx, r, namespace, name); err != nil {
 		return f, err

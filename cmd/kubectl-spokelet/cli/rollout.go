@@ -97,7 +97,7 @@ func (p *Plugin) rolledOut(ctx context.Context, name string, wait time.Duration)
 		case !far.Complete:
 			return errProblem
 		}
-		return nil
+		return unread(r)
 	}
 }
 
@@ -140,7 +140,8 @@ func readRollout(ctx context.Context, r *fleet.Reader, name string) (report.Roll
 	if err != nil {
 		return report.Rollout{}, err
 	}
-	if len(r.Gaps) > 0 {
+	whole := func(g fleet.Gap) bool { return len(g.Objects) == 0 }
+	if len(r.Gaps) > 0 && (definition == nil || slices.ContainsFunc(r.Gaps, whole)) {
 		return report.Rollout{}, fmt.Errorf("%w: %w", errBlind, gapsOf(r))
 	}
 	far := report.RolloutOf(name, definition, addOns, decisions)
@@ -224,7 +225,8 @@ func keptOf(raw []json.RawMessage, addOns []fleet.AddOn) ([]kept, error) {
 		}
 		config := contentOf(of.Resource, of.Namespace, of.Name)
 		all = append(all, kept{
-			Config: config, Hash: of.SpecHash, Since: revision.CreationTimestamp, Clusters: applied[config+" "+of.SpecHash],
+			Config: config, Hash: of.SpecHash, Since: metav1.NewTime(fleet.Known(revision.CreationTimestamp.Time)),
+			Clusters: applied[config+" "+of.SpecHash],
 		})
 	}
 	slices.SortStableFunc(all, func(a, b kept) int { return b.Since.Compare(a.Since.Time) })

@@ -194,6 +194,7 @@ func (p *Plugin) liveNamespace() (string, error) {
 func (p *Plugin) terminal() show.Terminal {
 	p.progress.clear()
 	t := show.New(p.Streams.Out, p.Environment, p.Now())
+	t.Bundle = p.from != ""
 	if p.again && p.asText() {
 		t.Again()
 	}

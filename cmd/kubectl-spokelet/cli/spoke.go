@@ -204,7 +204,7 @@ func (l *look) workload(ctx context.Context, target unready.Target) (report.Work
 			states = append(states, unready.OfDeployment(&found[i]))
 		}
 	}
-	w.Read = !l.Lacks(q.Resource.Plural)
+	w.Read = !l.LacksObject(q.Resource.Plural, fleet.KeyOf(q.Namespace, q.Name))
 	if len(states) == 0 {
 		return w, nil, nil
 	}

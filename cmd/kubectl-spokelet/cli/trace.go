@@ -24,8 +24,8 @@ type tracing struct {
 	// cluster and hub read the two API servers; hub is nil where none was named.
 	cluster, hub *fleet.Reader
 	mapper       meta.RESTMapper
-	// of is the name of the cluster on the hub, and agents the namespace of its agent.
-	of, agents string
+	// of is the name of the cluster on the hub, named where that is from, and agents the namespace of its agent.
+	of, named, agents string
 
 	facts report.TraceFacts
 }

@@ -46,7 +46,7 @@ func (t *tracing) nameCluster(ctx context.Context) error {
 	for i := range agents {
 		for _, container := range agents[i].Spec.Template.Spec.Containers {
 			if name := clusterOf(container); name != "" {
-				t.of = name
+				t.of, t.named = name, "by the Deployment of the agent"
 				return nil
 			}
 		}
@@ -61,12 +61,46 @@ func clusterOf(container corev1.Container) string {
 		if name := strings.TrimLeft(flag, "-"); name != "spoke-cluster-name" && name != "cluster-name" {
 			continue
 		}
-		for _, variable := range container.Env {
-			value = strings.ReplaceAll(value, "$("+variable.Name+")", variable.Value)
-		}
-		return value
+		return expand(value, container.Env)
 	}
 	return ""
+}
+
+// maxClusterName is how many bytes the name of a cluster has at most. Who may write a Deployment chooses its variables.
+const maxClusterName = 253
+
+// expand puts the values of variables into an argument once, as they are in the container; empty where the result is
+// longer than any name. "$$" is "$".
+func expand(argument string, variables []corev1.EnvVar) string {
+	values := map[string]string{}
+	for _, v := range variables {
+		values[v.Name] = v.Value
+	}
+	var name strings.Builder
+	for argument != "" && name.Len() <= maxClusterName {
+		before, after, found := strings.Cut(argument, "$")
+		name.WriteString(before)
+		argument = after
+		if !found {
+			break
+		}
+		variable, rest, closed := strings.Cut(strings.TrimPrefix(after, "("), ")")
+		value, known := values[variable]
+		switch {
+		case strings.HasPrefix(after, "$"):
+			name.WriteByte('$')
+			argument = after[1:]
+		case strings.HasPrefix(after, "(") && closed && known:
+			name.WriteString(value)
+			argument = rest
+		default:
+			name.WriteByte('$')
+		}
+	}
+	if name.Len() > maxClusterName {
+		return ""
+	}
+	return name.String()
 }
 
 // works are ManifestWorks.
@@ -85,7 +119,7 @@ func ofAddOns(plural string, namespaced bool) fleet.Resource {
 
 // work finds a work by the name in a record.
 func (t *tracing) work(ctx context.Context, name string) (report.TracedWork, error) {
-	w := report.TracedWork{Name: name, Cluster: t.of}
+	w := report.TracedWork{Name: name, Cluster: t.of, Named: t.named}
 	q := fleet.Query{Resource: works(), Namespace: t.of, Name: name, Partial: true}
 	found, err := fleet.Read[fleet.Traced](ctx, t.hub, q)
 	switch {
@@ -158,9 +192,12 @@ func (t *tracing) link(ctx context.Context, step, kind string, q fleet.Query) (r
 // unread is the link of an object that does not exist, or that may not be read.
 func (t *tracing) unread(step, kind string, q fleet.Query) report.Link {
 	l := report.Link{Step: step, Kind: kind, Namespace: q.Namespace, Name: q.Name}
-	if t.hub.Lacks(q.Resource.Plural) {
+	switch {
+	case t.hub.Lacks(q.Resource.Plural):
 		l.Evidence = "it may not be read"
-	} else {
+	case t.hub.LacksObject(q.Resource.Plural, fleet.KeyOf(q.Namespace, q.Name)):
+		l.Evidence = "it cannot be decoded"
+	default:
 		l.Missing = true
 	}
 	return l

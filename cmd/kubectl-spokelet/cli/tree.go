@@ -78,7 +78,7 @@ func (p *Plugin) grown(ctx context.Context, r *fleet.Reader, args []string, all 
 	case report.KindAddOn:
 		f, err := addOnFleet(ctx, r, name)
 		if err == nil && len(f.AddOns)+len(f.Definitions) == 0 {
-			if r.Lacks("managedclusteraddons") {
+			if r.LacksPart("managedclusteraddons") {
 				return report.Node{}, fmt.Errorf("%w: %w", errBlind, gapsOf(r))
 			}
 			return report.Nothing(kind, name, "neither a ClusterManagementAddOn nor a ManagedClusterAddOn has this name"), nil
@@ -89,7 +89,7 @@ func (p *Plugin) grown(ctx context.Context, r *fleet.Reader, args []string, all 
 		if err != nil {
 			return report.Node{}, err
 		}
-		if len(f.Clusters) == 0 && !r.Lacks("managedclusters") {
+		if len(f.Clusters) == 0 && !r.LacksObject("managedclusters", name) {
 			return report.Nothing(kind, name, "there is no ManagedCluster of this name"), nil
 		}
 		f.Now = p.Now()

@@ -20,7 +20,7 @@ func passes(err error) bool {
 // it could. The answer names the rights that are missing.
 func unread(r *fleet.Reader) error {
 	for _, plural := range []string{"managedclusters", "managedclusteraddons"} {
-		if r.Lacks(plural) {
+		if r.LacksPart(plural) {
 			return fmt.Errorf("%w: %s", errPart, plural)
 		}
 	}
@@ -30,7 +30,7 @@ func unread(r *fleet.Reader) error {
 // absent is the problem of the one cluster that was asked for and does not exist; none where it exists, where that is
 // not known, and where all were asked for.
 func absent(f report.Fleet, r *fleet.Reader, cluster string) []report.Problem {
-	if cluster == "" || len(f.Clusters) > 0 || r.Lacks("managedclusters") {
+	if cluster == "" || len(f.Clusters) > 0 || r.LacksObject("managedclusters", cluster) {
 		return nil
 	}
 	return []report.Problem{{

@@ -41,7 +41,7 @@ func (p *Plugin) why() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			unread := len(f.Steps) == 0 || args[0] == report.KindAddOn && f.addOn == nil && r.Lacks("managedclusteraddons")
+			unread := len(f.Steps) == 0 || args[0] == report.KindAddOn && f.addOn == nil && r.LacksPart("managedclusteraddons")
 			if f.Problem != nil && unread && len(r.Gaps) > 0 {
 				return fmt.Errorf("%w: %w", errBlind, gapsOf(r))
 			}

@@ -43,6 +43,9 @@ const (
 	stateFile    = "hub.json"
 	// maxBundle is how many bytes a bundle may have, unpacked.
 	maxBundle = 1 << 30
+	// maxRatio is how many times as large as its file a bundle may be, unpacked, beside maxBeside bytes. The JSON of a
+	// fleet is 20 to 40 times as large; what is a thousand times as large was made to fill a memory.
+	maxRatio, maxBeside = 100, 16 << 20
 )
 
 // resources are those of a bundle. Secrets and ConfigMaps are none of them.
@@ -64,6 +67,14 @@ func openBundle(file string, most int64) (*Bundle, error) {
 		return nil, fmt.Errorf("opening the bundle: %w", err)
 	}
 	defer func() { _ = packed.Close() }()
+	info, err := packed.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("opening the bundle: %w", err)
+	}
+	expands := most
+	if info.Mode().IsRegular() {
+		expands = min(most, info.Size()*maxRatio+maxBeside)
+	}
 	unpacked, err := gzip.NewReader(packed)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s, which is not a bundle: %w", file, err)
@@ -82,8 +93,11 @@ func openBundle(file string, most int64) (*Bundle, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", file, err)
 		}
-		if left -= header.Size; left < 0 {
+		switch left -= header.Size; {
+		case left < 0:
 			return nil, fmt.Errorf("reading %s: it has more than %d MiB", file, most>>20)
+		case left < most-expands:
+			return nil, fmt.Errorf("reading %s: its content is more than %d times as large as the file", file, maxRatio)
 		}
 		if !known[header.Name] {
 			continue
@@ -107,7 +121,7 @@ func (b *Bundle) Name() string { return b.about.Hub + " in " + b.file }
 func (b *Bundle) Version(context.Context) (string, error) { return b.about.Version, nil }
 
 // Taken is when the bundle was taken.
-func (b *Bundle) Taken() time.Time { return b.about.Taken }
+func (b *Bundle) Taken() time.Time { return Known(b.about.Taken) }
 
 // state returns the state of the hub; nil where the bundle has none. What was not read of it is a gap.
 func (b *Bundle) state(r *Reader) (*State, error) {
@@ -150,16 +164,10 @@ func (b *Bundle) Pages(_ context.Context, q Query) iter.Seq2[[]byte, error] {
 			yield(nil, fmt.Errorf("decoding %s: %w", fileOf(q.Resource), err))
 			return
 		}
-		var failed error
 		all.Items = slices.DeleteFunc(all.Items, func(item json.RawMessage) bool {
 			meta, err := metaOf(item)
-			failed = errors.Join(failed, err)
-			return !meta.matches(q) || !matchesFields(item, q.Fields)
+			return err == nil && !meta.matches(q) || !matchesFields(item, q.Fields) // What cannot be decoded is a gap.
 		})
-		if failed != nil {
-			yield(nil, fmt.Errorf("decoding %s: %w", fileOf(q.Resource), failed))
-			return
-		}
 		for part := range slices.Chunk(all.Items, pageSize) {
 			page, err := json.Marshal(map[string]any{"items": part})
 			if !yield(page, err) || err != nil {

@@ -38,24 +38,30 @@ type Event struct {
 	} `json:"source,omitzero"`
 }
 
-// Began returns when the Event happened first.
+// Began returns when the Event happened first, of what is known.
 func (e *Event) Began() time.Time {
-	switch {
-	case e.First != nil && !e.First.IsZero():
-		return e.First.Time
-	case !e.At.IsZero():
-		return e.At.Time
+	if e.First != nil {
+		if at := Known(e.First.Time); !at.IsZero() {
+			return at
+		}
 	}
-	return e.Metadata.CreationTimestamp.Time
+	if at := Known(e.At.Time); !at.IsZero() {
+		return at
+	}
+	return Known(e.Metadata.CreationTimestamp.Time)
 }
 
-// Ended returns when the Event happened last.
+// Ended returns when the Event happened last, of what is known.
 func (e *Event) Ended() time.Time {
-	switch {
-	case e.Series != nil && !e.Series.Last.IsZero():
-		return e.Series.Last.Time
-	case e.Last != nil && !e.Last.IsZero():
-		return e.Last.Time
+	if e.Series != nil {
+		if at := Known(e.Series.Last.Time); !at.IsZero() {
+			return at
+		}
+	}
+	if e.Last != nil {
+		if at := Known(e.Last.Time); !at.IsZero() {
+			return at
+		}
 	}
 	return e.Began()
 }

@@ -140,7 +140,8 @@ func TestAWatchGoesOn(t *testing.T) {
 		case 1, 2:
 			refuses(w, http.StatusServiceUnavailable, "ServiceUnavailable", "")
 		case 3:
-			fmt.Fprint(w, added, `{"type": "ERROR", "object": {"reason": "Expired", "code": 410}}`)
+			const bad = `{"type": "ADDED", "object": {"metadata": {"name": "b"}, "lastTimestamp": "10000-01-01T00:00:00Z"}}`
+			fmt.Fprint(w, bad, bad, added, `{"type": "ERROR", "object": {"reason": "Expired", "code": 410}}`)
 		default:
 			refuses(w, http.StatusUnauthorized, "Unauthorized", "")
 		}
@@ -153,10 +154,12 @@ func TestAWatchGoesOn(t *testing.T) {
 			told = append(told, event.Metadata.Name)
 		}
 	}
-	require.Len(t, told, 3, "%v", told)
+	require.Len(t, told, 4, "%v", told)
 	assert.Contains(t, told[0], ErrUnreachable.Error())
-	assert.Equal(t, "a", told[1])
-	assert.Contains(t, told[2], ErrRefused.Error(), "which time does not mend")
+	assert.Contains(t, told[1], ErrUndecodable.Error()+", b", "told once")
+	assert.Equal(t, "a", told[2], "and it hides no other")
+	assert.Contains(t, told[3], ErrRefused.Error(), "which time does not mend")
+	assert.Equal(t, []string{"b"}, r.Gaps[0].Objects)
 
 	for sentence, tc := range map[string]struct {
 		answer func(http.ResponseWriter)
@@ -165,7 +168,7 @@ func TestAWatchGoesOn(t *testing.T) {
 	}{
 		"a resource that is not served":   {answer: func(w http.ResponseWriter) { refuses(w, http.StatusNotFound, "NotFound", "") }, gaps: 1},
 		"a right that is missing":         {answer: func(w http.ResponseWriter) { refuses(w, http.StatusForbidden, "Forbidden", "") }, gaps: 1},
-		"an answer that is not an object": {answer: func(w http.ResponseWriter) { fmt.Fprint(w, `{"type": "ADDED", "object": 7}`) }, told: errMalformed},
+		"an answer that is not an object": {answer: func(w http.ResponseWriter) { fmt.Fprint(w, `{"type": "ERROR", "object": 7}`) }, told: errMalformed},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			r := answers(t, func(w http.ResponseWriter, _ *http.Request) { tc.answer(w) })

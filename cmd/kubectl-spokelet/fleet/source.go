@@ -2,12 +2,10 @@ package fleet
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -81,23 +79,6 @@ type Source interface {
 	Name() string
 }
 
-// Gap names a part that an answer lacks, because the user may not read it or the hub does not have it.
-type Gap struct {
-	// What is the resource, with its namespace where only that was asked.
-	What string `json:"what"`
-	// Missing reports that the hub does not serve the resource.
-	Missing bool `json:"missing,omitempty"`
-	// Rule is the rule of RBAC that is lacking; empty where that is not the reason.
-	Rule string `json:"rule,omitempty"`
-	// Why is the answer of the API server.
-	Why string `json:"why"`
-	// Cluster reports that it is about a managed cluster that was looked into, Silent that this does not answer, and
-	// Refused that it answers, and does not accept the credential of the user.
-	Cluster bool `json:"cluster,omitempty"`
-	Silent  bool `json:"silent,omitempty"`
-	Refused bool `json:"refused,omitempty"`
-}
-
 // Reader reads objects and collects what it may not read.
 type Reader struct {
 	Source Source
@@ -119,8 +100,8 @@ var (
 	ErrClusterRefused = errors.New("the managed cluster does not accept your credential")
 )
 
-// List reads the objects of a query. What may not be read, or is not served, is a gap; the error is that of a source
-// that does not answer.
+// List reads the objects of a query. What may not be read, is not served, or cannot be decoded is a gap; the
+// error is that of a source that does not answer.
 func List[T object](ctx context.Context, r *Reader, q Query) ([]T, error) {
 	q.Resource = ResourceOf[T]()
 	return Read[T](ctx, r, q)
@@ -130,15 +111,13 @@ func List[T object](ctx context.Context, r *Reader, q Query) ([]T, error) {
 func Read[T any](ctx context.Context, r *Reader, q Query) ([]T, error) {
 	var all []T
 	_, err := r.each(ctx, q, func() { all = nil }, func(page []byte) error {
-		var decoded struct {
-			Items []T `json:"items"`
+		decoded, err := decode[T](r, q, page)
+		if err != nil {
+			return err
 		}
-		if err := json.Unmarshal(page, &decoded); err != nil {
-			return fmt.Errorf("decoding %s: %w", q.Resource, err)
-		}
-		all = append(all, decoded.Items...)
+		all = append(all, decoded...)
 		if r.Progress != nil {
-			r.Progress(q.Resource.Plural, len(decoded.Items))
+			r.Progress(q.Resource.Plural, len(decoded))
 		}
 		return nil
 	})
@@ -213,7 +192,7 @@ func unanswered(err error, cluster bool) error {
 
 // note adds a gap that is not there yet.
 func (r *Reader) note(gap Gap) {
-	same := func(g Gap) bool { return g.What == gap.What && g.Rule == gap.Rule }
+	same := func(g Gap) bool { return g.What == gap.What && g.Rule == gap.Rule && len(g.Objects) == 0 }
 	if !slices.ContainsFunc(r.Gaps, same) {
 		r.Gaps = append(r.Gaps, gap)
 	}
@@ -227,12 +206,4 @@ func rule(q Query, verb string) string {
 	}
 	of := q.Resource
 	return fmt.Sprintf(`{apiGroups: [%q], resources: [%s]%s, verbs: [%s]}`, of.Group, of.Plural, named, verb)
-}
-
-// Lacks reports whether a resource could not be read.
-func (r *Reader) Lacks(plural string) bool {
-	return slices.ContainsFunc(r.Gaps, func(gap Gap) bool {
-		rest, is := strings.CutPrefix(gap.What, plural)
-		return is && (rest == "" || rest[0] == '.' || rest[0] == ' ')
-	})
 }

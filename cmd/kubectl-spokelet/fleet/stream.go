@@ -77,7 +77,8 @@ type Pause func(context.Context, time.Duration) error
 // Changes watches a resource: first it gives all objects that there are, then each that is added or changed, until the
 // context ends. A watch that the API server ends begins again, and gives all objects again; pause waits before that.
 // Where a watch fails because the source does not answer, that is told once, by an error that is ErrUnreachable or
-// ErrClusterUnreachable, and it is tried again for as long as the receiver wants more. Any other error is the last.
+// ErrClusterUnreachable, and it is tried again for as long as the receiver wants more. An object that cannot be decoded
+// is told once, too, by an error that is ErrUndecodable, and is a gap. Any other error is the last.
 func Changes[T any](ctx context.Context, r *Reader, q Query, pause Pause) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
@@ -87,7 +88,17 @@ func Changes[T any](ctx context.Context, r *Reader, q Query, pause Pause) iter.S
 			return
 		}
 		for told := false; ctx.Err() == nil; {
-			on, err := watchOnce(ctx, hub, q, func(object T) bool { return yield(object, nil) })
+			on, err := watchOnce(ctx, hub, q, func(raw json.RawMessage) bool {
+				var object T
+				err := json.Unmarshal(raw, &object)
+				switch {
+				case err == nil:
+					return yield(object, nil)
+				case !r.undecoded(q, raw, err): // It has been told.
+					return true
+				}
+				return yield(zero, fmt.Errorf("watching %s: %w, %s: %w", q.Resource, ErrUndecodable, objectOf(raw), err))
+			})
 			switch {
 			case ctx.Err() != nil, err == nil && !on:
 				return
@@ -123,7 +134,7 @@ var errMalformed = errors.New("the answer cannot be decoded")
 const watchAgain = time.Second
 
 // watchOnce watches until the API server ends the watch, or the receiver of objects wants no more, which is false.
-func watchOnce[T any](ctx context.Context, hub *Hub, q Query, receive func(T) bool) (bool, error) {
+func watchOnce(ctx context.Context, hub *Hub, q Query, receive func(json.RawMessage) bool) (bool, error) {
 	path, err := hub.path(ctx, q)
 	if err != nil {
 		return false, err
@@ -145,11 +156,7 @@ func watchOnce[T any](ctx context.Context, hub *Hub, q Query, receive func(T) bo
 		}
 		switch change.Type {
 		case "ADDED", "MODIFIED":
-			var object T
-			if err := json.Unmarshal(change.Object, &object); err != nil {
-				return false, fmt.Errorf("watching %s: %w: %w", q.Resource, errMalformed, err)
-			}
-			if !receive(object) {
+			if !receive(change.Object) {
 				return false, nil
 			}
 		case "ERROR":

@@ -77,20 +77,20 @@ func ofCluster(f ClusterFacts, requests map[string]*fleet.Request) *Problem {
 		return nil
 	}
 	p := problem(cause, KindCluster, c.Metadata)
-	p.Next = "kubectl spokelet why cluster " + c.Metadata.Name
+	p.Next = Command(KindCluster, "kubectl spokelet why cluster {name}", "{name}", c.Metadata.Name)
 	request := requests[c.Metadata.Name]
 	switch {
 	case cause.Code == causes.ClusterNotAccepted:
-		p.Since = &c.Metadata.CreationTimestamp.Time
+		p.Since = fleet.Instant(c.Metadata.CreationTimestamp.Time)
 		p.Message = "spec.hubAcceptsClient is false"
 		p.Next = remedy(p)
 	case cause.Code == causes.ClusterDenied && p.Message == "":
 		p.Message = "spec.hubAcceptsClient is false, and was true"
 	case cause.Code == causes.ClusterDeletion && p.Message == "":
-		p.Since = &c.Metadata.DeletionTimestamp.Time
+		p.Since = fleet.Instant(c.Metadata.DeletionTimestamp.Time)
 		p.Message = "finalizers are left: " + message.List(c.Metadata.Finalizers, 3, ", ")
 	case cause.Code == causes.ClusterNotJoined:
-		p.Since = &c.Metadata.CreationTimestamp.Time
+		p.Since = fleet.Instant(c.Metadata.CreationTimestamp.Time)
 		p.Message = "the cluster is accepted, and its agent has not worked with a credential of its own"
 		p.ofRequest(request)
 	case cause.Code == causes.ClusterSilent:
@@ -114,7 +114,7 @@ func MayWaitForRequest(c *fleet.Cluster) bool {
 // asksAgain reports whether an agent made a request since its heartbeat stopped: it has no certificate any more, and
 // asks for one as it did when it joined. A request from before that says nothing, because the agent had a certificate.
 func asksAgain(c *fleet.Cluster, r *fleet.Request, silent time.Time) bool {
-	stopped := silent.Add(-lease.ClusterGrace(c.Spec.LeaseDurationSeconds))
+	stopped := fleet.Known(silent).Add(-lease.ClusterGrace(c.Spec.LeaseDurationSeconds))
 	return !r.Metadata.CreationTimestamp.Time.Before(stopped)
 }
 
@@ -124,12 +124,12 @@ func (p *Problem) ofRequest(r *fleet.Request) {
 		return
 	}
 	p.Code = ofRequest(r)
-	p.Title, p.Since = causes.Titles()[p.Code], &r.Metadata.CreationTimestamp.Time
+	p.Title, p.Since = causes.Titles()[p.Code], fleet.Instant(r.Metadata.CreationTimestamp.Time)
 	step := RequestStep(r)
 	p.Message = strings.TrimSuffix("certificate request "+step.Evidence+": "+step.Detail, ": ")
-	p.Next = "kubectl spokelet why csr " + r.Metadata.Name
+	p.Next = Command(KindRequest, "kubectl spokelet why csr {name}", "{name}", r.Metadata.Name)
 	if p.Code == causes.RequestPending {
 		p.Message = fmt.Sprintf("certificate request %s is neither approved nor denied", r.Metadata.Name)
-		p.Next = "kubectl spokelet approve cluster " + p.Name
+		p.Next = Command(KindCluster, "kubectl spokelet approve cluster {name}", "{name}", p.Name)
 	}
 }

@@ -56,10 +56,11 @@ func RequestChain(name string, r *fleet.Request) Chain {
 		cause := &causes.Cause{Code: ofRequest(r), Since: r.Metadata.CreationTimestamp.Time}
 		chain.Problem = problem(cause, KindRequest, r.Metadata)
 		chain.Problem.Message = strings.TrimSuffix(step.Evidence+": "+step.Detail, ": ")
-		chain.Problem.Next = "kubectl spokelet approve csr " + name
+		next := "kubectl spokelet approve csr {name}"
 		if Decided(r) || r.Metadata.Labels[names.LabelAddonName] != "" { // That approves none of an add-on.
-			chain.Problem.Next = "kubectl get csr " + name + " -o yaml"
+			next = "kubectl get csr {name} -o yaml"
 		}
+		chain.Problem.Next = Command(KindRequest, next, "{name}", name)
 	}
 	return chain
 }

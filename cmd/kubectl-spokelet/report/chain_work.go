@@ -43,7 +43,8 @@ func OfWork(w *fleet.Work) *Problem {
 	if cause.Code == causes.WorkNotSeen {
 		p.Message = fmt.Sprintf("the agent has not reported generation %d", w.Metadata.Generation)
 	}
-	p.Next = fmt.Sprintf("kubectl spokelet why work %s -n %s", w.Metadata.Name, w.Metadata.Namespace)
+	p.Next = Command(KindWork, "kubectl spokelet why work {name} -n {cluster}",
+		"{name}", w.Metadata.Name, "{cluster}", w.Metadata.Namespace)
 	return p
 }
 
@@ -82,7 +83,8 @@ func WorkChain(namespace, name string, w *fleet.Work) Chain {
 	if w == nil {
 		chain.Problem = &Problem{
 			Code: causes.ObjectMissing, Title: "a work does not exist", Kind: KindWork, Namespace: namespace, Name: name,
-			Message: "there is no ManifestWork of this name for the cluster", Next: "kubectl spokelet get works -n " + namespace,
+			Message: "there is no ManifestWork of this name for the cluster",
+			Next:    Command(KindWork, "kubectl spokelet get works -n {cluster}", "{cluster}", namespace),
 		}
 		return chain
 	}

@@ -70,7 +70,7 @@ func SortEvents(rows []Event) {
 func EventOf(e *fleet.Event, side string) Event {
 	row := Event{
 		Side: side, Type: e.Type, Reason: e.Reason, Kind: e.Object.Kind, Name: e.Object.Name, Message: e.Message,
-		From: e.From(), Count: e.Times(), First: e.Began().UTC(), Last: e.Ended().UTC(),
+		From: e.From(), Count: e.Times(), First: e.Began(), Last: e.Ended(),
 	}
 	if e.Object.Namespace != "" {
 		row.Namespaces = []string{e.Object.Namespace}

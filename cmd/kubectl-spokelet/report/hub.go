@@ -99,7 +99,11 @@ func (f HubFacts) leads(finding Finding) Finding {
 			continue
 		}
 		holder, _, _ := strings.Cut(l.HolderIdentity, "_")
-		age := f.Now.Sub(l.RenewTime.Time)
+		renewed := fleet.Known(l.RenewTime.Time)
+		if renewed.IsZero() {
+			continue
+		}
+		age := f.Now.Sub(renewed)
 		if age > leaseLives*time.Duration(l.DurationSeconds)*time.Second {
 			finding.Evidence += fmt.Sprintf("; %s led, and renewed its Lease %s ago", holder, duration.HumanDuration(age))
 			return finding.fails(causes.HubDown, "kubectl spokelet logs hub --errors")
@@ -198,7 +202,7 @@ func (f HubFacts) certificates() Finding {
 	var of string
 	for i := range f.Clusters {
 		c := &f.Clusters[i]
-		life, known := causes.LifeOf(c.Status.Conditions)
+		life, known := lifeOf(c.Status.Conditions)
 		if !known {
 			continue
 		}
@@ -220,7 +224,7 @@ func (f HubFacts) certificates() Finding {
 	finding.Evidence = fmt.Sprintf("the first of an agent %s, that of %s", ends, of)
 	if len(late) > 0 {
 		finding.State, finding.Code = Warning, causes.CertificateLate
-		finding.Next = "kubectl spokelet why cluster " + of
+		finding.Next = Command(KindCluster, "kubectl spokelet why cluster {name}", "{name}", of)
 		finding.Evidence += fmt.Sprintf("; %s should have been replaced", Count(len(late), "certificate"))
 	}
 	return finding

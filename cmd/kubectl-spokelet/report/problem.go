@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -50,6 +49,16 @@ type Fleet struct {
 	Decisions []fleet.Decision
 	// Lacks reports that a resource, by its plural, could not be read.
 	Lacks func(plural string) bool
+	// Undecoded reports that a cluster is there, and could not be decoded; nil for none.
+	Undecoded func(cluster string) bool
+}
+
+// lacks is Lacks for what is known of one cluster.
+func (f Fleet) lacks(cluster string) func(plural string) bool {
+	if f.Undecoded == nil || !f.Undecoded(cluster) {
+		return f.Lacks
+	}
+	return func(plural string) bool { return plural == "managedclusters" || f.Lacks != nil && f.Lacks(plural) }
 }
 
 // Kinds of objects in answers.
@@ -88,7 +97,7 @@ func Problems(f Fleet) []Problem {
 		a := &f.AddOns[i]
 		of := AddOnFacts{
 			Now: f.Now, AddOn: a, Cluster: clusters[a.Metadata.Namespace], Definition: definitions[a.Metadata.Name],
-			Decisions: f.Decisions, Lacks: f.Lacks,
+			Decisions: f.Decisions, Lacks: f.lacks(a.Metadata.Namespace),
 		}
 		if own, by := of.judge(troubled[a.Metadata.Namespace]); own != nil {
 			own.Behind = by != nil
@@ -120,13 +129,14 @@ func OfAddOn(a *fleet.AddOn, cluster *fleet.Cluster) *Problem {
 	}
 	p := problem(cause, KindAddOn, a.Metadata)
 	if cause.Code == causes.ClusterSilent {
-		p.Next = "kubectl spokelet why cluster " + a.Metadata.Namespace
+		p.Next = Command(KindCluster, "kubectl spokelet why cluster {cluster}", "{cluster}", a.Metadata.Namespace)
 		return p
 	}
-	p.Next = fmt.Sprintf("kubectl spokelet why addon %s -n %s", a.Metadata.Name, a.Metadata.Namespace)
+	p.Next = Command(KindAddOn, "kubectl spokelet why addon {name} -n {cluster}",
+		"{name}", a.Metadata.Name, "{cluster}", a.Metadata.Namespace)
 	switch {
 	case cause.Code == causes.DeletionWaits && cause.Condition == nil:
-		p.Since = &a.Metadata.DeletionTimestamp.Time
+		p.Since = fleet.Instant(a.Metadata.DeletionTimestamp.Time)
 		p.Message = "finalizers are left: " + message.List(a.Metadata.Finalizers, 3, ", ")
 	case cause.Code == causes.HealthUnknown && p.Reason == causes.ReasonClusterSilent:
 		p.Message = "the heartbeat of the cluster is back, and nothing has said since whether the add-on works"
@@ -144,7 +154,7 @@ func ofDefinition(d *fleet.Definition) []Problem {
 		}
 		cause := &causes.Cause{Code: causes.RolloutStopped, Condition: c, Since: c.LastTransitionTime.Time}
 		p := problem(cause, KindDefinition, d.Metadata)
-		p.Next = "kubectl spokelet tree addon " + d.Metadata.Name
+		p.Next = Command(KindDefinition, "kubectl spokelet tree addon {name}", "{name}", d.Metadata.Name)
 		all = append(all, *p)
 	}
 	return all
@@ -154,9 +164,7 @@ func ofDefinition(d *fleet.Definition) []Problem {
 func problem(cause *causes.Cause, kind string, of fleet.Meta) *Problem {
 	p := &Problem{Code: cause.Code, Title: causes.Titles()[cause.Code], Kind: kind, Namespace: of.Namespace, Name: of.Name}
 	p.cause = cause
-	if !cause.Since.IsZero() {
-		p.Since = &cause.Since
-	}
+	p.Since = fleet.Instant(cause.Since)
 	if cause.Condition != nil {
 		p.Reason, p.Message = cause.Condition.Reason, cause.Condition.Message
 	}

@@ -1,23 +1,23 @@
 package report
 
 import (
-	"strings"
-
 	"github.com/spokelet/spokelet/internal/causes"
 )
 
-// remedies are what mends each kind of trouble: a command where there is one. {cluster} and {name} stand for the
-// cluster and the name of the object. docs/operations/messages.md says more under the heading of the code.
+// remedies are what mends each kind of trouble: a command where there is one. None takes the decision of a person back.
+// {cluster} and {name} stand for the cluster and the name of the object. docs/operations/messages.md says more under the
+// heading of the code.
 func remedies() map[causes.Code]string {
 	const (
 		accept = "kubectl spokelet approve cluster {cluster}"
+		denied = "find out who denied the cluster: kubectl get managedcluster {cluster} -o yaml"
 		logs   = "kubectl spokelet logs agent --errors --spoke-context CONTEXT, with a context of cluster {cluster}"
 		into   = "kubectl spokelet why addon {name} -n {cluster} --spoke-context CONTEXT (of cluster {cluster})"
 		lease  = "on cluster {cluster}: kubectl get leases -A; the agent of the add-on renews the one of its name"
 	)
 	return map[causes.Code]string{
 		causes.ClusterNotAccepted: accept,
-		causes.ClusterDenied:      accept,
+		causes.ClusterDenied:      denied,
 		causes.RequestPending:     "kubectl get csr -l open-cluster-management.io/cluster-name={cluster}",
 		causes.NamespaceOfOthers:  "kubectl get namespace {cluster} -o yaml",
 		causes.ClusterMissing:     "kubectl spokelet get clusters",
@@ -77,5 +77,5 @@ func remedy(p *Problem) string {
 	if p.Kind == KindCluster {
 		cluster = p.Name
 	}
-	return strings.NewReplacer("{cluster}", cluster, "{name}", p.Name).Replace(text)
+	return Command(p.Kind, text, "{cluster}", cluster, "{name}", p.Name)
 }

@@ -111,7 +111,7 @@ func (p *PlacementRollout) told(d *fleet.Definition, ref fleet.PlacementRef) {
 		}
 		c := meta.FindStatusCondition(progression.Conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
 		if c != nil {
-			p.Reason, p.Message, p.Since = c.Reason, c.Message, &c.LastTransitionTime.Time
+			p.Reason, p.Message, p.Since = c.Reason, c.Message, fleet.Instant(c.LastTransitionTime.Time)
 		}
 	}
 }

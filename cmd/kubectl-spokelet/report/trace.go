@@ -77,18 +77,27 @@ type TracedRecord struct {
 type TracedWork struct {
 	// Name is the name in the record, and Cluster the namespace; empty where it is not known.
 	Name, Cluster string
+	// Named says where the name of the cluster is from. The hub does not vouch for one that an agent says.
+	Named string
 	// Unknown says why the namespace is not known.
 	Unknown string
 	// Links are the objects of the hub, the work first.
 	Links []Link
 }
 
+// missing says that the hub does not have the work.
+func (w *TracedWork) missing() string {
+	said := fmt.Sprintf("the hub has no ManifestWork %s in namespace %s", w.Name, w.Cluster)
+	if w.Named != "" {
+		said += ", which is the cluster " + w.Named
+	}
+	return said
+}
+
 // LinkOf is the link that an object is.
 func LinkOf(step, side string, o fleet.Traced) Link {
 	l := Link{Step: step, Side: side, Kind: o.Kind, Namespace: o.Metadata.Namespace, Name: o.Metadata.Name}
-	if !o.Metadata.CreationTimestamp.IsZero() {
-		l.Made = &o.Metadata.CreationTimestamp.Time
-	}
+	l.Made = fleet.Instant(o.Metadata.CreationTimestamp.Time)
 	l.Writers = writersOf(o.Metadata.Writers)
 	return l
 }
@@ -99,7 +108,7 @@ func writersOf(entries []metav1.ManagedFieldsEntry) []Writer {
 	for _, e := range entries {
 		w := Writer{Manager: e.Manager, Operation: string(e.Operation), Subresource: e.Subresource}
 		if e.Time != nil {
-			w.At = &e.Time.Time
+			w.At = fleet.Instant(e.Time.Time)
 		}
 		all = append(all, w)
 	}
@@ -120,7 +129,7 @@ func TraceOf(f TraceFacts) Trace {
 	t := Trace{Kind: f.Kind, Namespace: f.Namespace, Name: f.Name, Cluster: f.Cluster, Hub: f.Hub}
 	if len(f.Objects) == 0 {
 		t.end(causes.ObjectMissing, message.Object(f.Kind, f.Namespace, f.Name)+" does not exist on the cluster",
-			"kubectl get "+strings.ToLower(f.Kind)+" -A --context CONTEXT")
+			Command("", "kubectl get {kind} -A --context CONTEXT", "{kind}", strings.ToLower(f.Kind)))
 		return t
 	}
 	for i, o := range f.Objects {
@@ -147,13 +156,17 @@ func TraceOf(f TraceFacts) Trace {
 	}
 	for i := range f.Works {
 		w := &f.Works[i]
+		if w.Named != "" && len(w.Links) > 0 {
+			l := &w.Links[0]
+			l.Evidence = strings.TrimSuffix("of cluster "+w.Cluster+" "+w.Named+"; "+l.Evidence, "; ")
+		}
 		t.Links = append(t.Links, w.Links...)
 		switch {
 		case w.Unknown != "":
 			t.end(causes.WorkNotSeen, w.Unknown, "name the cluster with --cluster")
 		case len(w.Links) > 0 && w.Links[0].Missing:
-			t.end(causes.WorksMissing, fmt.Sprintf("the hub has no ManifestWork %s in namespace %s", w.Name, w.Cluster),
-				"kubectl spokelet why cluster "+w.Cluster)
+			t.end(causes.WorksMissing, w.missing(),
+				Command(KindCluster, "kubectl spokelet why cluster {name}", "{name}", w.Cluster))
 		}
 	}
 	return t

@@ -114,7 +114,7 @@ func WorkTree(w *fleet.Work, all bool) Node {
 			well++
 			n.Message = "applied and available"
 		} else {
-			n.Message, n.Since = cmp.Or(bad.Message, bad.Reason), &bad.LastTransitionTime.Time
+			n.Message, n.Since = cmp.Or(bad.Message, bad.Reason), fleet.Instant(bad.LastTransitionTime.Time)
 		}
 		if bad != nil || all {
 			root.Children = append(root.Children, n)

@@ -48,9 +48,15 @@ func WorkDetails(w *fleet.Work) Details {
 
 // certificateEnds returns when a certificate ends; nil where nothing says it.
 func certificateEnds(conditions []metav1.Condition) *time.Time {
-	life, known := causes.LifeOf(conditions)
+	life, known := lifeOf(conditions)
 	if !known {
 		return nil
 	}
-	return &life.To
+	return fleet.Instant(life.To)
+}
+
+// lifeOf returns the life of a certificate; false where nothing says it.
+func lifeOf(conditions []metav1.Condition) (causes.Life, bool) {
+	life, said := causes.LifeOf(conditions)
+	return life, said && !fleet.Known(life.From).IsZero() && !fleet.Known(life.To).IsZero()
 }

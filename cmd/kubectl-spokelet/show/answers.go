@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
@@ -27,23 +26,65 @@ func (p *page) block(indent int, text string) {
 	}
 }
 
-// item adds a line of a list behind its mark of four characters. One that is too wide goes on below.
+// quote adds a text of an object as block does, each line behind a mark that no text can leave out: else the writer of
+// the text could break it so that one of its lines looks like one of the program, such as a next command.
+func (p *page) quote(indent int, text string) {
+	p.marked(indent, Wrap(p.text(text), p.Width-indent-markWidth))
+}
+
+// marked adds lines with text of an object behind the mark.
+func (p *page) marked(indent int, lines []string) {
+	for _, line := range lines {
+		p.line("%s%s%s", strings.Repeat(" ", indent), p.mark(), line)
+	}
+}
+
+// markWidth is how many characters a mark has.
+const markWidth = 2
+
+// mark stands at the left of each line of a text of an object.
+func (t Terminal) mark() string {
+	if t.ASCII {
+		return "| "
+	}
+	return "│ "
+}
+
+// item adds a line of a list behind its mark of four characters. One that is too wide goes on below, as a text of an
+// object, which may be a part of it.
 func (p *page) item(mark, text string) {
 	const indent = 8
-	lines := []string{text}
-	if utf8.RuneCountInString(text) > p.Width-indent {
-		lines = Wrap(text, p.Width-indent)
+	first, further := folded(text, p.Width-indent)
+	p.line("  %s  %s", mark, first)
+	p.marked(indent, further)
+}
+
+// folded breaks a text that is too wide into a first line, and further ones that have place for a mark.
+func folded(text string, width int) (first string, further []string) {
+	if cells(text) <= width {
+		return text, nil
 	}
-	p.line("  %s  %s", mark, lines[0])
-	for _, line := range lines[1:] {
-		p.line("%s%s", strings.Repeat(" ", indent), line)
+	lines := Wrap(text, width)
+	return lines[0], Wrap(strings.Join(lines[1:], " "), width-markWidth)
+}
+
+// next adds the line that says what to do. What a bundle says is to be done on another hub than that of the kubeconfig.
+func (p *page) next(indent int, text string) {
+	p.line("%s%s%s", strings.Repeat(" ", indent), p.nextWord(), p.text(text))
+}
+
+// nextWord is how a line begins that says what to do.
+func (t Terminal) nextWord() string {
+	if t.Bundle {
+		return "next, on the hub of the bundle: "
 	}
+	return "next: "
 }
 
 // Say writes a line, broken where it is too wide. Text of objects in it has to be safe.
 func (t Terminal) Say(format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)
-	if utf8.RuneCountInString(text) > t.Width {
+	if cells(text) > t.Width {
 		text = strings.Join(Wrap(text, t.Width), "\n")
 	}
 	_, err := fmt.Fprintln(t.Out, text)
@@ -70,9 +111,9 @@ func (t Terminal) Chain(c report.Chain) error {
 			verdict += ", since " + age
 		}
 	}
-	for _, line := range Wrap(p.text(name)+": "+p.text(verdict), p.Width) {
-		p.line("%s", p.paint(strong, line))
-	}
+	head, further := folded(p.text(name)+": "+p.text(verdict), p.Width)
+	p.line("%s", p.paint(strong, head))
+	p.marked(0, further)
 	for i, step := range c.Steps {
 		if step.Side != "" && (i == 0 || c.Steps[i-1].Side == "") {
 			p.line("on the cluster, %s", p.text(c.Looked))
@@ -82,12 +123,12 @@ func (t Terminal) Chain(c report.Chain) error {
 	if c.Problem != nil {
 		p.line("first cause: %s  [%s]", p.text(c.Problem.Title), c.Problem.Code)
 		if !slices.ContainsFunc(c.Steps, func(s report.Step) bool { return s.Detail == c.Problem.Message }) {
-			p.block(2, c.Problem.Message)
+			p.quote(2, c.Problem.Message)
 		}
 		if c.Same > 0 {
 			p.line("  %d other clusters have the same trouble with it", c.Same)
 		}
-		p.line("next: %s", p.text(c.Problem.Next))
+		p.next(0, c.Problem.Next)
 		p.line("doc:  docs/operations/messages.md#%s", strings.ToLower(string(c.Problem.Code)))
 	}
 	return p.flush()
@@ -100,12 +141,13 @@ const stepWidth = 78
 func (p *page) step(number int, step report.Step) {
 	const name = 12
 	width := min(p.Width-name-12, stepWidth)
-	p.line("%2d %-*s %-*s  %s", number, name, step.Name, width, Fit(p.text(step.Evidence), width), p.state(step.State))
+	evidence := columns([]string{Fit(p.text(step.Evidence), width)}, []int{width})
+	p.line("%2d %-*s %s%s", number, name, step.Name, evidence, p.state(step.State))
 	if step.State == report.Failed || step.State == report.Warning {
-		p.block(6, step.Detail)
+		p.quote(6, step.Detail)
 	}
 	for _, line := range step.Lines {
-		p.block(6, line)
+		p.quote(6, line)
 	}
 }
 
@@ -131,8 +173,8 @@ func (t Terminal) Problems(groups []report.Group) error {
 		if age := t.Since(g.First.Since); age != "" {
 			p.line("        since %s", age)
 		}
-		p.block(8, g.First.Message)
-		p.line("        next: %s", p.text(g.First.Next))
+		p.quote(8, g.First.Message)
+		p.next(8, g.First.Next)
 	}
 	return p.flush()
 }
@@ -146,12 +188,18 @@ func (t Terminal) Gaps(gaps []fleet.Gap) error {
 			what, of = "on the cluster: "+what, "cluster"
 		}
 		switch {
+		case len(g.Objects) > 0:
+			if g.What = p.text(g.Undecoded()); g.Cluster {
+				g.What = "on the cluster: " + g.What
+			}
+			p.item(p.paint(dubious, "warn"), g.What)
+			p.quote(8, g.Why)
 		case g.Silent:
 			p.item(p.paint(dubious, "warn"), p.text(g.What)+" does not answer  [SPK003]")
-			p.block(8, g.Why)
+			p.quote(8, g.Why)
 		case g.Refused:
 			p.item(p.paint(dubious, "warn"), p.text(g.What)+" does not accept your credential  [SPK003]")
-			p.block(8, g.Why)
+			p.quote(8, g.Why)
 		case g.Missing:
 			p.item(p.paint(dubious, "warn"), fmt.Sprintf("%s: the %s does not serve it  [SPK010]", what, of))
 		default:
@@ -164,7 +212,7 @@ func (t Terminal) Gaps(gaps []fleet.Gap) error {
 
 // Tree writes a tree.
 func (t Terminal) Tree(root report.Node) error {
-	table := Table{Headings: []string{"FLEET", "READY", "SINCE", "CODE", "MESSAGE"}, Lines: treeLines}
+	table := Table{Headings: []string{"FLEET", "READY", "SINCE", "CODE", "MESSAGE"}, Lines: treeLines, Quotes: true}
 	t.branch(&table, root, "", "")
 	return t.Table(table)
 }

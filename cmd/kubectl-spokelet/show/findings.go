@@ -2,7 +2,6 @@ package show
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
 )
@@ -16,15 +15,10 @@ func (t Terminal) Findings(all []report.Finding) error {
 		if finding.Code != "" {
 			text += "  [" + string(finding.Code) + "]"
 		}
-		said := []string{text}
-		if utf8.RuneCountInString(text) > p.Width-indent {
-			said = Wrap(text, p.Width-indent)
-		}
+		first, further := folded(text, p.Width-indent)
 		mark := p.state(finding.State) + strings.Repeat(" ", max(4-len(finding.State), 0))
-		p.line("  %s  %-18s  %s", mark, finding.What, said[0])
-		for _, line := range said[1:] {
-			p.line("%s%s", strings.Repeat(" ", indent), line)
-		}
+		p.line("  %s  %-18s  %s", mark, finding.What, first)
+		p.marked(indent, further)
 		if finding.Next != "" {
 			p.block(8, "next: "+finding.Next)
 		}

@@ -3,7 +3,6 @@ package show
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 )
 
 // Table writes rows under headings. The last column takes what is left of a line, and is cut after its last line.
@@ -16,6 +15,8 @@ type Table struct {
 	Below []string
 	// Lines is how many lines the last column of a row may take; zero means one.
 	Lines int
+	// Quotes reports that the last column has texts of objects, of which each line stands behind a mark.
+	Quotes bool
 }
 
 // gap is between two columns.
@@ -24,10 +25,10 @@ const gap = 2
 // Table writes a table. Cells are texts of objects.
 func (t Terminal) Table(table Table) error {
 	widths := make([]int, len(table.Headings))
-	rows := append([][]string{table.Headings}, t.cells(table)...)
+	rows := append([][]string{table.Headings}, t.rows(table)...)
 	for _, row := range rows {
 		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+			widths[i] = max(widths[i], cells(cell))
 		}
 	}
 	last := len(widths) - 1
@@ -39,6 +40,10 @@ func (t Terminal) Table(table Table) error {
 	if stacked { // In a narrow terminal the last column is below the others.
 		left = t.Width - stackedAt
 	}
+	mark := ""
+	if table.Quotes {
+		mark, left = t.mark(), left-markWidth
+	}
 	for n, row := range rows {
 		said := lines(row[last], left, max(table.Lines, 1))
 		if stacked && (n == 0 || row[last] == "") {
@@ -46,6 +51,9 @@ func (t Terminal) Table(table Table) error {
 		}
 		first := columns(row[:last], widths)
 		if !stacked && len(said) > 0 {
+			if n > 0 && said[0] != "" {
+				first += mark
+			}
 			first, said = first+said[0], said[1:]
 		}
 		text := strings.TrimRight(first, " ")
@@ -53,7 +61,7 @@ func (t Terminal) Table(table Table) error {
 			text = t.paint(strong, text)
 		}
 		for _, line := range said {
-			text += "\n" + table.further(n-1, widths, stacked) + line
+			text += "\n" + table.further(n-1, widths, stacked) + mark + line
 		}
 		if _, err := fmt.Fprintln(t.Out, text); err != nil {
 			return err
@@ -64,15 +72,15 @@ func (t Terminal) Table(table Table) error {
 
 // further returns what stands before a further line of a row.
 func (table Table) further(row int, widths []int, stacked bool) string {
-	cells, below := make([]string, len(widths)-1), ""
+	parts, below := make([]string, len(widths)-1), ""
 	if row < len(table.Below) {
 		below = table.Below[row]
 	}
 	if stacked {
-		return below + strings.Repeat(" ", max(stackedAt-utf8.RuneCountInString(below), gap))
+		return below + strings.Repeat(" ", max(stackedAt-cells(below), gap))
 	}
-	cells[0] = below
-	return columns(cells, widths)
+	parts[0] = below
+	return columns(parts, widths)
 }
 
 const (
@@ -83,10 +91,10 @@ const (
 )
 
 // columns writes cells in columns of the widths.
-func columns(cells []string, widths []int) string {
+func columns(parts []string, widths []int) string {
 	var line strings.Builder
-	for i, cell := range cells {
-		line.WriteString(cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+gap))
+	for i, cell := range parts {
+		line.WriteString(cell + strings.Repeat(" ", max(widths[i]-cells(cell), 0)+gap))
 	}
 	return line.String()
 }
@@ -103,8 +111,8 @@ func lines(text string, width, most int) []string {
 	return all
 }
 
-// cells returns the cells of a table as they are shown.
-func (t Terminal) cells(table Table) [][]string {
+// rows returns the cells of a table as they are shown.
+func (t Terminal) rows(table Table) [][]string {
 	rows := make([][]string, 0, len(table.Rows))
 	for n, row := range table.Rows {
 		shown := make([]string, 0, len(row))

@@ -23,6 +23,8 @@ type Terminal struct {
 	Color, ASCII bool
 	// Screen reports that it is a terminal and not a file or a pipe.
 	Screen bool
+	// Bundle reports that answers are about a bundle, and not about the hub of the kubeconfig.
+	Bundle bool
 	// Now is the time from which ages are counted.
 	Now time.Time
 }

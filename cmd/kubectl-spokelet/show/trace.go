@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
+	"github.com/spokelet/spokelet/internal/causes"
 	"github.com/spokelet/spokelet/internal/message"
 )
 
@@ -43,8 +44,9 @@ func (t Terminal) Trace(trace report.Trace) error {
 	}
 	if trace.Problem != nil {
 		p.line("first cause: %s  [%s]", p.text(trace.Problem.Title), trace.Problem.Code)
-		p.block(2, trace.Problem.Message)
-		p.line("next: %s", p.text(trace.Problem.Next))
+		p.quote(2, trace.Problem.Message)
+		p.Bundle = p.Bundle && trace.Problem.Code == causes.WorksMissing // Others are about the cluster.
+		p.next(0, trace.Problem.Next)
 		p.line("doc:  docs/operations/messages.md#%s", strings.ToLower(string(trace.Problem.Code)))
 	} else if trace.Hub == "" {
 		p.line("next: the same with --hub-context, which leads on from the work")

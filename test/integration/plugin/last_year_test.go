@@ -1,0 +1,70 @@
+package plugin_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/test/suite"
+)
+
+// An instant in the last hours of the year 9999 west of Greenwich is one of the year 10000 in UTC, which an API server
+// takes, and writes as a text that Go does not read. An agent has its own Lease, the status of its own cluster, and
+// Events in its own namespace; with all policies of ours, nothing of it may hide the rest of the fleet.
+func TestAnInstantOfAnAgentHidesNoOtherCluster(t *testing.T) {
+	const last = "9999-12-31T23:59:59-23:59"
+	agent := world.hub.As(t, "system:open-cluster-management:"+far+":a",
+		"system:open-cluster-management:"+far, "system:open-cluster-management:managed-clusters")
+	object := func(version, kind, namespace, name string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: map[string]any{}}
+		o.SetAPIVersion(version)
+		o.SetKind(kind)
+		o.SetNamespace(namespace)
+		o.SetName(name)
+		return o
+	}
+	for sentence, tc := range map[string]struct {
+		write func() error
+		args  string
+	}{
+		"its Lease": {func() error {
+			o := object("coordination.k8s.io/v1", "Lease", far, "managed-cluster-lease")
+			if err := agent.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+				return err
+			}
+			if err := unstructured.SetNestedField(o.Object, strings.Replace(last, "59-", "59.000000-", 1), "spec", "renewTime"); err != nil {
+				return err
+			}
+			return agent.Update(t.Context(), o)
+		}, "get clusters -o wide"},
+		"a condition of its cluster": {func() error {
+			o := object("cluster.open-cluster-management.io/v1", "ManagedCluster", "", far)
+			body := fmt.Sprintf(`{"status":{"conditions":[{"type":"ManagedClusterConditionClockSynced","status":"False",`+
+				`"reason":"Any","message":"","lastTransitionTime":%q},{"type":"ManagedClusterJoined","status":"True",`+
+				`"reason":"Any","message":"","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`, last)
+			return agent.Status().Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(body)))
+		}, "check -o json"},
+		"an Event": {func() error {
+			o := object("v1", "Event", far, "x")
+			o.Object["involvedObject"] = map[string]any{
+				"apiVersion": "addon.open-cluster-management.io/v1beta1", "kind": "ManagedClusterAddOn", "namespace": far, "name": "x",
+			}
+			o.Object["lastTimestamp"], o.Object["firstTimestamp"] = last, last
+			o.Object["reason"], o.Object["type"] = "Any", "Normal"
+			return agent.Create(t.Context(), o)
+		}, "events -A"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			suite.Eventually(t, tc.write) // The hub manager gives the rights first.
+			got := run(t, append([]string{"--kubeconfig", world.viewer}, strings.Fields(tc.args)...)...)
+			assert.NotContains(t, []int{2, 3}, got.status, "%s: %s", tc.args, got.errs)
+			assert.Contains(t, got.out, near, "%s: %s", tc.args, got.errs)
+		})
+	}
+	require.NotEmpty(t, world.program)
+}
