@@ -5,8 +5,8 @@ import (
 )
 
 // remedies are what mends each kind of trouble: a command where there is one. None takes the decision of a person back.
-// {cluster} and {name} stand for the cluster and the name of the object. docs/operations/messages.md says more under the
-// heading of the code.
+// {cluster} and {name} stand for the cluster and the name of the object. docs/operations/messages.md says more under
+// the heading of the code.
 func remedies() map[causes.Code]string {
 	const (
 		accept = "kubectl spokelet approve cluster {cluster}"
