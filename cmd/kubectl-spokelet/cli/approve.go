@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,7 +56,7 @@ func (p *Plugin) approve() *cobra.Command {
 // approved reads what waits, and prints and carries out the writes.
 func (p *Plugin) approved(ctx context.Context, kind, name string, dry bool) error {
 	hub, err := hubOf(p.config)
-	if err != nil {
+	if err = errors.Join(p.validOutput(), err); err != nil {
 		return err
 	}
 	r := &fleet.Reader{Source: hub}
@@ -75,7 +76,7 @@ func (p *Plugin) approved(ctx context.Context, kind, name string, dry bool) erro
 		return err
 	case len(r.Gaps) > 0:
 		return fmt.Errorf("%w: %w", errBlind, gapsOf(r))
-	case len(edits) == 0:
+	case len(edits) == 0 && p.asText():
 		_, err := fmt.Fprintln(p.Streams.Out, "nothing waits for a person")
 		return err
 	}
@@ -91,30 +92,68 @@ type sentence struct {
 	asker, age string
 }
 
-// carryOut carries out writes, and prints each.
+// written is one write of approve, as programs read it.
+type written struct {
+	// Object is its kind and name, as "-o name" writes it.
+	Object string `json:"object"`
+	// Says is what was done, or why it was not.
+	Says    string `json:"says"`
+	Refused bool   `json:"refused,omitempty"`
+	DryRun  bool   `json:"dryRun,omitempty"`
+}
+
+// carryOut carries out writes, and prints each. Programs get them all at once, also those before one that failed.
 func (p *Plugin) carryOut(ctx context.Context, hub *fleet.Hub, edits []sentence, dry bool) error {
-	refused := false
+	done, named, refused := []written{}, []string{}, false
+	var failed error
 	for _, edit := range edits {
-		if len(edit.Operations) == 0 {
+		one := written{Object: kindOf(edit.Resource) + "/" + edit.Name, Says: edit.says, DryRun: dry}
+		if one.Refused = len(edit.Operations) == 0; one.Refused {
 			refused = true
-		} else if err := hub.Write(ctx, edit.Edit, dry); err != nil {
-			if apierrors.IsForbidden(err) {
-				return fmt.Errorf("%w: %s: %w", errBlind, edit.says, err)
-			}
-			return fmt.Errorf("%w: %s: %w", errProblem, edit.says, err)
+		} else if failed = p.carry(ctx, hub, edit, dry); failed != nil {
+			break
+		} else {
+			named = append(named, one.Object)
+		}
+		done = append(done, one)
+		if !p.asText() {
+			continue
 		}
 		said := show.Safe(edit.says)
-		if dry && len(edit.Operations) > 0 {
+		if dry && !one.Refused {
 			said += " (dry run)"
 		}
 		if _, err := fmt.Fprintln(p.Streams.Out, said); err != nil {
 			return err
 		}
 	}
-	if refused {
+	if _, err := p.encoded(answer{Kind: "approve", Hub: hub.Name(), Answer: done, names: named}); err != nil {
+		return errors.Join(failed, err)
+	}
+	if failed == nil && refused {
 		return errProblem
 	}
+	return failed
+}
+
+// carry carries out one write.
+func (p *Plugin) carry(ctx context.Context, hub *fleet.Hub, edit sentence, dry bool) error {
+	err := hub.Write(ctx, edit.Edit, dry)
+	switch {
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%w: %s: %w", errBlind, edit.says, err)
+	case err != nil:
+		return fmt.Errorf("%w: %s: %w", errProblem, edit.says, err)
+	}
 	return nil
+}
+
+// kindOf is the kind of a resource that approve writes, as answers name it.
+func kindOf(r fleet.Resource) string {
+	if r == fleet.ResourceOf[fleet.Cluster]() {
+		return report.KindCluster
+	}
+	return report.KindRequest
 }
 
 // acceptance returns the write that accepts a cluster; none for one that is accepted.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -194,18 +193,20 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// namesOf names the objects that have problems.
+func namesOf(groups []report.Group) []string {
+	named := make([]string, 0, len(groups))
+	for _, g := range groups {
+		named = append(named, g.First.Kind+"/"+g.First.Name)
+	}
+	return named
+}
+
 // tell writes what check found.
 func (p *Plugin) tell(ctx context.Context, r *fleet.Reader, found checked) error {
-	if done, err := p.encoded(answer{Kind: "check", Hub: r.Source.Name(), Answer: found, Gaps: r.Gaps}); done {
+	a := answer{Kind: "check", Hub: r.Source.Name(), Answer: found, Gaps: r.Gaps, names: namesOf(found.Problems)}
+	if done, err := p.encoded(a); done {
 		return err
-	}
-	if p.output == outputName {
-		named := make([]string, 0, len(found.Problems))
-		for _, g := range found.Problems {
-			named = append(named, g.First.Kind+"/"+g.First.Name)
-		}
-		slices.Sort(named)
-		return p.names(slices.Compact(named))
 	}
 	kubernetes, err := r.Source.Version(ctx)
 	if err != nil {

@@ -90,7 +90,14 @@ func (p *Plugin) versions() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Args: noArgs, Short: "Print the version of the plugin",
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(p.Streams.Out, "%s %s\n", nameOfProgram, version.String())
+			if err := p.validOutput(); err != nil {
+				return err
+			}
+			of := map[string]string{"version": version.String()}
+			done, err := p.encoded(answer{Kind: "version", Answer: of, names: []string{version.String()}})
+			if !done {
+				_, err = fmt.Fprintf(p.Streams.Out, "%s %s\n", nameOfProgram, version.String())
+			}
 			return err
 		},
 	}

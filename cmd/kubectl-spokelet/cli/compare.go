@@ -39,7 +39,7 @@ func (p *Plugin) compared(ctx context.Context, files []string) error {
 		}
 	}
 	c := report.Compare(report.Problems(fleets[0]), report.Problems(fleets[1]))
-	done, err := p.encoded(answer{Kind: "compare", Hub: files[1], Answer: c, Gaps: gaps})
+	done, err := p.encoded(answer{Kind: "compare", Hub: files[1], Answer: c, Gaps: gaps, names: namesOf(c.New)})
 	if !done && err == nil {
 		t := p.terminal()
 		t.Bundle = true

@@ -129,7 +129,13 @@ func (p *Plugin) compare(ctx context.Context, c comparison) error {
 
 // different writes what differs.
 func (p *Plugin) different(r *fleet.Reader, a changed) error {
-	done, err := p.encoded(answer{Kind: "diff", Hub: r.Source.Name(), Answer: a})
+	named := []string{}
+	for _, group := range a.Groups {
+		for _, difference := range group.Differences {
+			named = append(named, difference.What)
+		}
+	}
+	done, err := p.encoded(answer{Kind: "diff", Hub: r.Source.Name(), Answer: a, names: named})
 	if !done && err == nil {
 		err = p.terminal().Changes(a.AddOn, a.Clusters, a.Groups, a.Rollouts)
 	}

@@ -26,6 +26,9 @@ type answer struct {
 	Hub    string `json:"hub"`
 	Answer any    `json:"answer"`
 	Gaps   any    `json:"gaps,omitempty"`
+
+	// names are what "-o name" writes, in any order and each any number of times; nil where that is written elsewhere.
+	names []string
 }
 
 // asText reports whether a person is to read the answer.
@@ -49,10 +52,13 @@ func (p *Plugin) names(all []string) error {
 	return nil
 }
 
-// encoded writes an answer in JSON or YAML; false where text is asked for.
+// encoded writes an answer in JSON or YAML, or its names; false where text is asked for.
 func (p *Plugin) encoded(a answer) (bool, error) {
 	p.progress.clear()
-	if p.asText() || p.output == outputName {
+	switch {
+	case p.output == outputName && a.names != nil:
+		return true, p.names(slices.Compact(slices.Sorted(slices.Values(a.names))))
+	case p.asText(), p.output == outputName:
 		return false, nil
 	}
 	raw, err := p.encode(a, "  ")

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -9,66 +11,43 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A list without entries is a list: "jq .answer[]" of a fleet that is well must not fail.
-func TestAnAnswerWithoutEntriesIsAList(t *testing.T) {
-	h := shop()
-	h.lists[pathClusters], h.lists[pathAddOns] = h.lists[pathClusters][:40], h.lists[pathAddOns][10:80]
-	h.lists[pathRequests], h.lists[pathEvents], h.lists[pathWorks] = nil, nil, []map[string]any{}
-	for _, args := range [][]string{{"check"}, {"events", "-A"}, {"get", "works", "-A"}} {
-		got := plays(t, h, append(args, "-o", "json")...)
-		assert.Equal(t, statusWell, got.status, got.errs)
-		assert.NotContains(t, got.out, `"answer": null`, "%v", args)
-	}
-	got := plays(t, h, "check", "--cluster", "store-001", "-o", "json")
-	assert.Contains(t, got.out, `"hub": []`)
-	assert.Contains(t, got.out, `"problems": []`)
-	got = plays(t, h, "why", "cluster", "store-999", "-o", "json")
-	assert.Contains(t, got.out, `"steps": []`)
-}
-
-// With "-o name" each line is a name, of every command.
-func TestNamesAreNames(t *testing.T) {
-	for _, args := range [][]string{{"check"}, {"tree"}, {"rollout", "status", "addon", "logs"}} {
-		got := plays(t, shelf(), append(args, "-o", "name")...)
-		for line := range strings.Lines(got.out) {
-			if !assert.Regexp(t, `^[a-z]+/\S+\n$`, line, "%v", args) {
-				break
+// Each command that answers does so in each format: JSON and YAML with the same schema and the same answer, and names.
+func TestEachCommandAnswersInEachFormat(t *testing.T) {
+	earlier := filepath.Join(t.TempDir(), "earlier.tgz")
+	require.Equal(t, statusWell, plays(t, shop(), "bundle", "-f", earlier).status)
+	for kind, tc := range map[string]struct {
+		hub   func() *hub
+		args  []string
+		names string
+	}{
+		"check":    {shop, []string{"check"}, "addon/logs cluster/store-114 cluster/store-201"},
+		"compare":  {shop, []string{"check", "--compare", earlier, earlier}, ""},
+		"clusters": {shop, []string{"get", "clusters", "--not-ready"}, "cluster/store-114 cluster/store-201"},
+		"tree":     {shop, []string{"tree"}, "addon/logs cluster/store-114 cluster/store-201"},
+		"why":      {shop, []string{"why", "addon", "logs", "-n", "store-003"}, "addon/logs"},
+		"events":   {shop, []string{"events", "cluster", "store-114"}, "managedcluster/store-114"},
+		"rollout":  {shelf, []string{"rollout", "status", "addon", "logs"}, ""},
+		"history":  {shelf, []string{"rollout", "history", "addon", "logs"}, "addontemplates/logs"},
+		"version":  {shop, []string{"version"}, ""},
+		"approve":  {shop, []string{"approve", "cluster", "store-201", "--dry-run"}, "cluster/store-201"},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			asJSON, asYAML := plays(t, tc.hub(), append(tc.args, "-o", "json")...), plays(t, tc.hub(), append(tc.args, "-o", "yaml")...)
+			var one, two map[string]any
+			require.NoError(t, json.Unmarshal([]byte(asJSON.out), &one), "%s%s", asJSON.out, asJSON.errs)
+			require.NoError(t, yaml.Unmarshal([]byte(asYAML.out), &two), "%s%s", asYAML.out, asYAML.errs)
+			assert.Equal(t, one, two)
+			assert.Equal(t, schema, one["schema"])
+			assert.Equal(t, kind, one["kind"])
+			named := plays(t, tc.hub(), append(tc.args, "-o", "name")...)
+			assert.Equal(t, asJSON.status, named.status, named.errs)
+			if tc.names != "" {
+				assert.Equal(t, tc.names, strings.Join(strings.Split(strings.TrimSpace(named.out), "\n"), " "))
 			}
-		}
-	}
-	got := plays(t, shelf(), "rollout", "status", "addon", "logs", "-o", "name")
-	assert.Equal(t, statusProblem, got.status)
-	assert.Equal(t, 35, strings.Count(got.out, "\n"), "the clusters that are not complete")
-}
-
-// JSON has a way to write each character with ASCII. A person reads it at a terminal, which takes U+009B as an escape.
-func TestTextsInJSONDoNoHarmAtATerminal(t *testing.T) {
-	for _, format := range []string{"json", "yaml"} {
-		h := shop()
-		h.lists[pathClusters][40] = cluster("store-114", condition("ManagedClusterConditionAvailable", "Unknown",
-			"ManagedClusterLeaseUpdateStopped", "stop\u009b8m\u202edeppots\u007f", 252))
-		got := plays(t, h, "why", "cluster", "store-114", "-o", format)
-		for _, bad := range []string{"\u009b", "\u202e", "\u007f"} {
-			assert.NotContains(t, got.out, bad, format)
-		}
-		var a struct {
-			Answer struct {
-				Problem struct {
-					Message string `json:"message"`
-				} `json:"problem"`
-			} `json:"answer"`
-		}
-		require.NoError(t, yaml.Unmarshal([]byte(got.out), &a))
-		assert.Equal(t, "stop\u009b8m\u202edeppots\u007f", a.Answer.Problem.Message, "a program reads what was written")
-	}
-}
-
-// The clock of a laptop is some seconds behind that of the hub.
-func TestAnInstantThatIsYetToComeIsReadable(t *testing.T) {
-	h := shop()
-	h.lists[pathClusters][40] = cluster("store-114", condition("ManagedClusterConditionAvailable", "Unknown",
-		"ManagedClusterLeaseUpdateStopped", "Registration agent stopped updating its lease.", -1))
-	for _, args := range [][]string{{"check"}, {"tree"}, {"why", "cluster", "store-114"}, {"get", "clusters"}} {
-		assert.NotContains(t, plays(t, h, args...).out, "<invalid>", "%v", args)
+			assert.NotContains(t, named.out, "  ", "names are no table: %s", named.out)
+			wrong := plays(t, tc.hub(), append(tc.args, "-o", "table")...)
+			assert.Equal(t, statusUse, wrong.status)
+			assert.Empty(t, wrong.out)
+		})
 	}
 }

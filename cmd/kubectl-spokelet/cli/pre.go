@@ -27,14 +27,18 @@ func (p *Plugin) before(ctx context.Context) error {
 		return err
 	}
 	findings := report.JudgeBefore(facts)
-	done, err := p.encoded(answer{Kind: "pre", Hub: hub.Name(), Answer: findings})
+	failed := []string{}
+	for _, finding := range findings {
+		if finding.State == report.Failed {
+			failed = append(failed, finding.What)
+		}
+	}
+	done, err := p.encoded(answer{Kind: "pre", Hub: hub.Name(), Answer: findings, names: failed})
 	if !done && err == nil {
 		err = p.terminal().Findings(findings)
 	}
-	for _, finding := range findings {
-		if err == nil && finding.State == report.Failed {
-			return errProblem
-		}
+	if err == nil && len(failed) > 0 {
+		return errProblem
 	}
 	return err
 }

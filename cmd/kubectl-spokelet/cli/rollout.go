@@ -189,7 +189,11 @@ func (p *Plugin) history(ctx context.Context, name string) error {
 	if len(all) == 0 && len(r.Gaps) > 0 {
 		return fmt.Errorf("%w: %w", errBlind, gapsOf(r))
 	}
-	done, err := p.encoded(answer{Kind: "history", Hub: r.Source.Name(), Answer: all, Gaps: r.Gaps})
+	named := []string{}
+	for _, one := range all {
+		named = append(named, strings.Replace(one.Config, " ", "/", 1))
+	}
+	done, err := p.encoded(answer{Kind: "history", Hub: r.Source.Name(), Answer: all, Gaps: r.Gaps, names: named})
 	if done || err != nil {
 		return err
 	}

@@ -49,14 +49,11 @@ func (p *Plugin) tree() *cobra.Command {
 
 // drawn writes a tree.
 func (p *Plugin) drawn(r *fleet.Reader, root report.Node) error {
-	done, err := p.encoded(answer{Kind: "tree", Hub: r.Source.Name(), Answer: root, Gaps: r.Gaps})
+	a := answer{Kind: "tree", Hub: r.Source.Name(), Answer: root, Gaps: r.Gaps, names: append([]string{}, root.Names()...)}
+	done, err := p.encoded(a)
 	if !done && err == nil {
 		t := p.terminal()
-		if p.output == outputName {
-			err = p.names(root.Names())
-		} else {
-			err = errors.Join(t.Tree(root), t.Gaps(r.Gaps))
-		}
+		err = errors.Join(t.Tree(root), t.Gaps(r.Gaps))
 	}
 	switch {
 	case err != nil:
