@@ -143,7 +143,7 @@ func otherRows() map[string]messageRow {
 		}, (*shopOfOCM).ofWork, causes.WorkNotApplied, ""},
 		"the request for the cluster's own credential waits for a person, was refused or denied, or is not signed": {func(s *shopOfOCM) {
 			without(&s.cluster.Status.Conditions, "ManagedClusterJoined", "ManagedClusterConditionAvailable")
-			s.requests = []fleet.Request{s.request("")}
+			s.requests = []fleet.Request{s.request()}
 		}, (*shopOfOCM).ofCluster, causes.RequestPending, ""},
 		"the managed cluster of an agent on a hosting cluster cannot be used": {func(s *shopOfOCM) {
 			s.onCluster("ManagedClusterConditionAvailable", no, "ManagedClusterKubeAPIServerUnavailable", "cannot be used since ...")

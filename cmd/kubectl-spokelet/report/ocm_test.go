@@ -127,11 +127,11 @@ func (s *shopOfOCM) ofCluster() Chain {
 
 func (s *shopOfOCM) ofWork() Chain { return WorkChain("store", "addon-logs-deploy-0", s.work) }
 
-// request is a certificate request of the agent, or of the add-on.
-func (s *shopOfOCM) request(addOn string, conditions ...fleet.RequestCondition) fleet.Request {
+// request is a certificate request of the agent.
+func (s *shopOfOCM) request(conditions ...fleet.RequestCondition) fleet.Request {
 	r := fleet.Request{}
 	r.Metadata.Name, r.Metadata.CreationTimestamp = "store-x", metav1.NewTime(noon().Add(-time.Hour))
-	r.Metadata.Labels = map[string]string{names.LabelClusterName: "store", names.LabelAddonName: addOn}
+	r.Metadata.Labels = map[string]string{names.LabelClusterName: "store"}
 	r.Status.Conditions = conditions
 	return r
 }
@@ -167,15 +167,15 @@ func clusterFaultsOfOCM() map[string]ocmFault {
 		"it never joined": {notJoined, ask, causes.ClusterNotJoined, ""},
 		"its request waits for a person": {func(s *shopOfOCM) {
 			notJoined(s)
-			s.requests = []fleet.Request{s.request("")}
+			s.requests = []fleet.Request{s.request()}
 		}, ask, causes.RequestPending, "neither approved nor denied"},
 		"its request was denied": {func(s *shopOfOCM) {
 			notJoined(s)
-			s.requests = []fleet.Request{s.request("", fleet.RequestCondition{Type: "Denied", Message: "unknown"})}
+			s.requests = []fleet.Request{s.request(fleet.RequestCondition{Type: "Denied", Message: "unknown"})}
 		}, ask, causes.RequestDenied, "unknown"},
 		"its request is not signed": {func(s *shopOfOCM) {
 			notJoined(s)
-			s.requests = []fleet.Request{s.request("", approved)}
+			s.requests = []fleet.Request{s.request(approved)}
 		}, ask, causes.RequestUnsigned, ""},
 		"its heartbeat stopped": {func(s *shopOfOCM) {
 			s.onCluster("ManagedClusterConditionAvailable", unknown, "ManagedClusterLeaseUpdateStopped",
