@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -97,7 +98,7 @@ func (p *Plugin) compare(ctx context.Context, c comparison) error {
 		return err
 	}
 	options := render.Options{AddOns: []string{c.addOn}, Precedence: c.precedence}
-	if !c.clusters.Empty() {
+	if !c.clusters.Empty() || len(r.Gaps) > 0 { // One that cannot be decoded is not rendered as one without labels.
 		if options.Clusters = matching(live, c.clusters); len(options.Clusters) == 0 {
 			return fmt.Errorf("%w: --clusters: no cluster has these labels", errUse)
 		}
@@ -135,9 +136,10 @@ func (p *Plugin) different(r *fleet.Reader, a changed) error {
 			named = append(named, difference.What)
 		}
 	}
-	done, err := p.encoded(answer{Kind: "diff", Hub: r.Source.Name(), Answer: a, names: named})
+	done, err := p.encoded(answer{Kind: "diff", Hub: r.Source.Name(), Answer: a, Gaps: r.Gaps, names: named})
 	if !done && err == nil {
-		err = p.terminal().Changes(a.AddOn, a.Clusters, a.Groups, a.Rollouts)
+		t := p.terminal()
+		err = errors.Join(t.Changes(a.AddOn, a.Clusters, a.Groups, a.Rollouts), t.Gaps(r.Gaps))
 	}
 	if err == nil && slices.ContainsFunc(a.Groups, change.Group.Changes) {
 		return errProblem
@@ -171,14 +173,17 @@ func stored(ctx context.Context, r *fleet.Reader, addOn string) ([]*unstructured
 	switch {
 	case err != nil:
 		return nil, err
-	case len(r.Gaps) > 0: // What is rendered from a part of the objects says nothing.
-		return nil, fmt.Errorf("%w: %w", errBlind, gapsOf(r))
+	case slices.ContainsFunc(r.Gaps, func(g fleet.Gap) bool { return len(g.Objects) == 0 }):
+		return nil, fmt.Errorf("%w: %w", errBlind, gapsOf(r)) // What is rendered from a part of the kinds says nothing.
 	}
 	all := make([]*unstructured.Unstructured, 0, len(raw))
 	for _, one := range raw {
 		u := &unstructured.Unstructured{}
 		if err := u.UnmarshalJSON(one); err != nil {
 			return nil, fmt.Errorf("decoding an object of the hub: %w", err)
+		}
+		if u.GetNamespace() != "" && r.LacksObject("managedclusters", u.GetNamespace()) {
+			continue // An add-on on a cluster that cannot be decoded.
 		}
 		u.SetManagedFields(nil) // They are a third of an object.
 		all = append(all, u)

@@ -164,6 +164,17 @@ func TestWhatAChangeWouldDo(t *testing.T) {
 	}
 }
 
+// An agent writes a time that Go does not read: its cluster is left out, and told.
+func TestAChangeIsComparedWhereAClusterCannotBeDecoded(t *testing.T) {
+	h := rack(t)
+	status := part(h.lists[pathClusters][2], "status")
+	status["conditions"] = []any{map[string]any{"type": "Any", "status": "True", "lastTransitionTime": "2026-11-29t08:00:00z"}}
+	got := plays(t, h, "diff", "addon", "logs", "-f", file(t, template(t, "registry.local/logs:1.10")))
+	assert.Equal(t, statusProblem, got.status, got.errs)
+	assert.Contains(t, got.out, "addon/logs on 8 clusters")
+	assert.Contains(t, got.out, "1 object of managedclusters.cluster.open-cluster-management.io cannot be decoded: rack-3")
+}
+
 func TestAWrongUseOfDiff(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		args   []string

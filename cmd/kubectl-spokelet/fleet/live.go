@@ -17,7 +17,8 @@ func wholes() []Resource {
 	}
 }
 
-// Whole reads, as they are, all objects from which an add-on is rendered. What may not be read is a gap.
+// Whole reads, as they are, all objects from which an add-on is rendered. What may not be read is a gap, and so are
+// clusters and add-ons on them that cannot be decoded: agents write their status.
 func Whole(ctx context.Context, r *Reader, addOn string) ([]json.RawMessage, error) {
 	queries := []Query{
 		{Resource: ResourceOf[Cluster]()}, {Resource: ResourceOf[AddOn](), Name: addOn},
@@ -41,7 +42,13 @@ func Raw(ctx context.Context, r *Reader, queries ...Query) ([]json.RawMessage, e
 			if err := json.Unmarshal(page, &list); err != nil {
 				return fmt.Errorf("decoding %s: %w", q.Resource, err)
 			}
-			all = append(all, list.Items...)
+			for _, item := range list.Items {
+				if err := decodes(q.Resource, item); err != nil {
+					r.undecoded(q, item, err)
+					continue
+				}
+				all = append(all, item)
+			}
 			return nil
 		})
 		if err != nil {
@@ -49,4 +56,15 @@ func Raw(ctx context.Context, r *Reader, queries ...Query) ([]json.RawMessage, e
 		}
 	}
 	return all, nil
+}
+
+// decodes returns why a cluster or an add-on on one cannot be decoded; nil for others, which no agent writes.
+func decodes(of Resource, raw json.RawMessage) error {
+	switch of {
+	case ResourceOf[Cluster]():
+		return json.Unmarshal(raw, &Cluster{})
+	case ResourceOf[AddOn]():
+		return json.Unmarshal(raw, &AddOn{})
+	}
+	return nil
 }
