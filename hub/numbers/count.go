@@ -12,6 +12,7 @@ import (
 
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/causes"
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 const (
@@ -147,6 +148,8 @@ func codeOf(cause *causes.Cause) causes.Code {
 func stageOf(conditions []metav1.Condition) stage {
 	on := meta.FindStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
 	switch {
+	case meta.IsStatusConditionTrue(conditions, names.ConditionRolloutFailed):
+		return stageFailed
 	case causes.Waits(conditions) != nil:
 		return stageWaiting
 	case on == nil:

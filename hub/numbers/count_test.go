@@ -108,6 +108,15 @@ func TestAFleetIsCounted(t *testing.T) {
 	assert.Empty(t, empty.clusters)
 }
 
+func TestAClusterThatARolloutCountsAsFailedHasFailed(t *testing.T) {
+	working := condition("Progressing", metav1.ConditionTrue, addonv1beta1.ProgressingReasonProgressing, "")
+	assert.Equal(t, stageMoving, stageOf([]metav1.Condition{working}))
+	failed := condition("addon.spokelet.io/RolloutFailed", metav1.ConditionTrue, "TimedOut", "")
+	assert.Equal(t, stageFailed, stageOf([]metav1.Condition{working, failed}))
+	failed.Status = metav1.ConditionFalse
+	assert.Equal(t, stageMoving, stageOf([]metav1.Condition{working, failed}))
+}
+
 func TestAgesAreInCumulativeBuckets(t *testing.T) {
 	buckets, sum := histogram([]time.Duration{time.Minute, time.Minute + 1, 25 * time.Hour})
 	assert.Equal(t, map[float64]uint64{60: 1, 120: 2, 300: 2, 900: 2, 3600: 2, 21600: 2, 86400: 2}, buckets)
