@@ -35,6 +35,9 @@ func TestTheHubItselfIsChecked(t *testing.T) {
 			containers, _ := at(h.lists[pathDeployments][0], "spec", "template", "spec")["containers"].([]any)
 			containers[0] = map[string]any{"image": "spokelet-hub:v0.9.0@sha256:0123"}
 		}, statusWell},
+		"check-hub-policies-unread": {func(h *hub) {
+			h.forbidden = map[string]bool{"validatingadmissionpolicies": true, "validatingadmissionpolicybindings": true}
+		}, statusWell},
 		"check-hub-unconverted": {func(h *hub) { h.unconverted = true }, statusProblem},
 		"check-hub-authority-ends": {func(h *hub) {
 			clientConfig := at(h.lists[pathKinds][0], "spec", "conversion", "webhook", "clientConfig")

@@ -150,7 +150,7 @@ func (f HubFacts) conversion() Finding {
 // policies judges the admission policies of a hub with our hub manager.
 func (f HubFacts) policies() Finding {
 	own := f.own()
-	if own == nil || f.Lacks("validatingadmissionpolic") {
+	if own == nil || f.Lacks("validatingadmissionpolicies") || f.Lacks("validatingadmissionpolicybindings") {
 		return Finding{}
 	}
 	var missing []string
