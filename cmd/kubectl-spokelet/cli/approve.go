@@ -110,7 +110,7 @@ func (p *Plugin) carryOut(ctx context.Context, hub *fleet.Hub, edits []sentence,
 		one := written{Object: kindOf(edit.Resource) + "/" + edit.Name, Says: edit.says, DryRun: dry}
 		if one.Refused = len(edit.Operations) == 0; one.Refused {
 			refused = true
-		} else if failed = p.carry(ctx, hub, edit, dry); failed != nil {
+		} else if failed = carry(ctx, hub, edit, dry); failed != nil {
 			break
 		} else {
 			named = append(named, one.Object)
@@ -137,7 +137,7 @@ func (p *Plugin) carryOut(ctx context.Context, hub *fleet.Hub, edits []sentence,
 }
 
 // carry carries out one write.
-func (p *Plugin) carry(ctx context.Context, hub *fleet.Hub, edit sentence, dry bool) error {
+func carry(ctx context.Context, hub *fleet.Hub, edit sentence, dry bool) error {
 	err := hub.Write(ctx, edit.Edit, dry)
 	switch {
 	case apierrors.IsForbidden(err):

@@ -29,7 +29,7 @@ func TestAnAgentThatJoinsAgainWaitsForAPerson(t *testing.T) {
 	assert.Contains(t, got.out, "first cause: a certificate request of a cluster waits for a person  [SPK021]")
 }
 
-// Where no hub manager says what a deletion waits for, it waits all the same.
+// A deletion waits also where no hub manager says for what.
 func TestTheDeletionOfAClusterThatNobodyLooksAfterWaits(t *testing.T) {
 	h := shop()
 	m := part(h.lists[pathClusters][0], "metadata")
@@ -76,7 +76,7 @@ func TestWhatWasNotLookedAtIsNotMissing(t *testing.T) {
 	assert.Contains(t, got.out, "first cause: the heartbeat of a cluster stopped  [SPK031]")
 }
 
-// An agent without a pod does not run, also where nobody wants one.
+// An agent without a pod does not run, also where its Deployment asks for none.
 func TestAnAgentThatWasScaledToZeroDoesNotRun(t *testing.T) {
 	cluster := store()
 	part(cluster.lists[pathDeployments][1], "spec")["replicas"] = 0

@@ -63,7 +63,7 @@ func (p *Plugin) compared(ctx context.Context, files []string) error {
 	return errors.Join(unread(readers[0]), unread(readers[1]))
 }
 
-// known returns a fleet without what a reader could not read: nobody knows whether problems of that are new or gone.
+// known returns a fleet without what a reader could not read: whether problems of that are new or gone is not known.
 func known(f report.Fleet, r *fleet.Reader) report.Fleet {
 	lacks := func(plural string, m fleet.Meta) bool { return r.LacksObject(plural, fleet.KeyOf(m.Namespace, m.Name)) }
 	f.Clusters = slices.DeleteFunc(f.Clusters, func(c fleet.Cluster) bool { return lacks("managedclusters", c.Metadata) })

@@ -103,26 +103,23 @@ func (p *Plugin) rolledOut(ctx context.Context, name string, wait time.Duration)
 
 // farWritten writes how far an add-on is: of -o name the clusters that are not complete.
 func (p *Plugin) farWritten(r *fleet.Reader, far report.Rollout) error {
-	if done, err := p.encoded(answer{Kind: "rollout", Hub: r.Source.Name(), Answer: far, Gaps: r.Gaps}); done {
-		return err
-	}
-	if p.output != outputName {
-		t := p.terminal()
-		return errors.Join(t.Rollout(far), t.Gaps(r.Gaps))
-	}
-	var all []string
+	named := []string{}
 	for _, placement := range far.Placements {
 		for _, stages := range placement.Stages {
 			if stages.Stage == report.StageComplete {
 				continue
 			}
 			for _, cluster := range stages.Clusters {
-				all = append(all, report.KindCluster+"/"+cluster)
+				named = append(named, report.KindCluster+"/"+cluster)
 			}
 		}
 	}
-	slices.Sort(all)
-	return p.names(slices.Compact(all))
+	done, err := p.encoded(answer{Kind: "rollout", Hub: r.Source.Name(), Answer: far, Gaps: r.Gaps, names: named})
+	if !done && err == nil {
+		t := p.terminal()
+		err = errors.Join(t.Rollout(far), t.Gaps(r.Gaps))
+	}
+	return err
 }
 
 // readRollout reads what says how far an add-on is. A part of that says nothing: clusters whose add-ons may not be read

@@ -7,8 +7,6 @@ import (
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
-	"github.com/spokelet/spokelet/internal/causes"
-	"github.com/spokelet/spokelet/internal/message"
 )
 
 // passes reports whether a command with --wait asks again after an error: while the hub does not answer.
@@ -33,8 +31,5 @@ func absent(f report.Fleet, r *fleet.Reader, cluster string) []report.Problem {
 	if cluster == "" || len(f.Clusters) > 0 || r.LacksObject("managedclusters", cluster) {
 		return nil
 	}
-	return []report.Problem{{
-		Code: causes.ClusterMissing, Title: causes.Titles()[causes.ClusterMissing], Kind: report.KindCluster, Name: cluster,
-		Message: "there is no ManagedCluster " + message.Quote(cluster), Next: "kubectl spokelet get clusters",
-	}}
+	return []report.Problem{*report.ClusterChain(cluster, report.ClusterFacts{}).Problem}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
-	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/show"
 )
 
 // why returns the command that follows one object from the wish to the first cause.
@@ -65,14 +64,13 @@ func (p *Plugin) explained(r *fleet.Reader, chain report.Chain, gaps []fleet.Gap
 	if chain.Steps == nil {
 		chain.Steps = []report.Step{}
 	}
-	done, err := p.encoded(answer{Kind: "why", Hub: r.Source.Name(), Answer: chain, Gaps: gaps})
+	a := answer{
+		Kind: "why", Hub: r.Source.Name(), Answer: chain, Gaps: gaps, names: []string{chain.Kind + "/" + chain.Name},
+	}
+	done, err := p.encoded(a)
 	if !done && err == nil {
 		t := p.terminal()
-		if p.output == outputName {
-			_, err = fmt.Fprintf(t.Out, "%s/%s\n", chain.Kind, show.Safe(chain.Name))
-		} else {
-			err = errors.Join(t.Chain(chain), t.Gaps(gaps))
-		}
+		err = errors.Join(t.Chain(chain), t.Gaps(gaps))
 	}
 	if err == nil && !chain.Healthy {
 		return errProblem

@@ -13,7 +13,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -135,7 +134,7 @@ func (b *Bundle) state(r *Reader) (*State, error) {
 	}
 	for _, of := range ofState() {
 		for _, gap := range b.about.Gaps {
-			if strings.HasPrefix(gap.What, of.String()) {
+			if gap.isOf(of.String()) {
 				r.note(gap)
 			}
 		}
@@ -148,7 +147,7 @@ func (b *Bundle) Pages(_ context.Context, q Query) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		raw, is := b.lists[fileOf(q.Resource)]
 		if !is {
-			gap := slices.IndexFunc(b.about.Gaps, func(g Gap) bool { return strings.HasPrefix(g.What, q.Resource.String()) })
+			gap := slices.IndexFunc(b.about.Gaps, func(g Gap) bool { return g.isOf(q.Resource.String()) })
 			group := schema.GroupResource{Group: q.Resource.Group, Resource: q.Resource.Plural}
 			if gap >= 0 && b.about.Gaps[gap].Missing {
 				yield(nil, apierrors.NewNotFound(group, ""))

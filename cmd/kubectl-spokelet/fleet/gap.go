@@ -137,8 +137,8 @@ func (r *Reader) LacksPart(plural string) bool {
 	return slices.ContainsFunc(r.Gaps, func(gap Gap) bool { return gap.isOf(plural) })
 }
 
-// isOf reports whether the gap is one of a resource.
-func (g Gap) isOf(plural string) bool {
-	rest, is := strings.CutPrefix(g.What, plural)
+// isOf reports whether the gap is one of a resource, by its plural or by its name with the group.
+func (g Gap) isOf(resource string) bool {
+	rest, is := strings.CutPrefix(g.What, resource)
 	return is && (rest == "" || rest[0] == '.' || rest[0] == ' ')
 }

@@ -65,16 +65,27 @@ func passes(w *fleet.Work, p *Problem) bool {
 // firstManifest returns what the agent says of the first manifest that is not applied or not available; empty where all
 // are.
 func firstManifest(w *fleet.Work) string {
-	for _, kind := range []string{"Applied", "Available"} {
+	for _, kind := range ofManifest() {
 		for _, m := range w.Status.Resources.Manifests {
-			c := meta.FindStatusCondition(m.Conditions, kind)
-			if c == nil || c.Status == metav1.ConditionTrue {
-				continue
+			if c := untrue(m.Conditions, kind); c != nil {
+				return fmt.Sprintf("%s: %s", message.Object(m.Resource.Kind, m.Resource.Namespace, m.Resource.Name), c.Message)
 			}
-			return fmt.Sprintf("%s: %s", message.Object(m.Resource.Kind, m.Resource.Namespace, m.Resource.Name), c.Message)
 		}
 	}
 	return ""
+}
+
+// ofManifest are the conditions that say whether a manifest is well, the first one first.
+func ofManifest() []string { return []string{workv1.ManifestApplied, workv1.ManifestAvailable} }
+
+// untrue returns the first condition of some types that is there and not True; nil for none.
+func untrue(conditions []metav1.Condition, types ...string) *metav1.Condition {
+	for _, kind := range types {
+		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status != metav1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
 }
 
 // WorkChain follows a work.

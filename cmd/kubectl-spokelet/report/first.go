@@ -66,9 +66,8 @@ func (f AddOnFacts) stopped() *Problem {
 		if progress.Namespace != ref.Namespace || progress.Name != ref.Name {
 			continue
 		}
-		if c := causes.Stopped(progress.Conditions); c != nil {
-			cause := &causes.Cause{Code: causes.RolloutStopped, Condition: c, Since: c.LastTransitionTime.Time}
-			return problem(cause, KindAddOn, f.AddOn.Metadata)
+		if p := ofStop(progress, KindAddOn, f.AddOn.Metadata); p != nil {
+			return p
 		}
 	}
 	return nil

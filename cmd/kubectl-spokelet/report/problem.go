@@ -148,16 +148,21 @@ func OfAddOn(a *fleet.AddOn, cluster *fleet.Cluster) *Problem {
 func ofDefinition(d *fleet.Definition) []Problem {
 	var all []Problem
 	for _, progress := range d.Status.InstallProgressions {
-		c := causes.Stopped(progress.Conditions)
-		if c == nil {
-			continue
+		if p := ofStop(progress, KindDefinition, d.Metadata); p != nil {
+			p.Next = Command(KindDefinition, "kubectl spokelet tree addon {name}", "{name}", d.Metadata.Name)
+			all = append(all, *p)
 		}
-		cause := &causes.Cause{Code: causes.RolloutStopped, Condition: c, Since: c.LastTransitionTime.Time}
-		p := problem(cause, KindDefinition, d.Metadata)
-		p.Next = Command(KindDefinition, "kubectl spokelet tree addon {name}", "{name}", d.Metadata.Name)
-		all = append(all, *p)
 	}
 	return all
+}
+
+// ofStop returns the problem that a rollout on the clusters of a Placement is for an object; nil where it goes on.
+func ofStop(p fleet.Progression, kind string, of fleet.Meta) *Problem {
+	c := causes.Stopped(p.Conditions)
+	if c == nil {
+		return nil
+	}
+	return problem(&causes.Cause{Code: causes.RolloutStopped, Condition: c, Since: c.LastTransitionTime.Time}, kind, of)
 }
 
 // problem returns the problem that a cause is for an object.

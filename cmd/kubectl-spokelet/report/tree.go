@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
@@ -32,7 +31,8 @@ type Node struct {
 // Troubled reports whether a node or one below it has a problem.
 func (n Node) Troubled() bool { return n.Code != "" || slices.ContainsFunc(n.Children, Node.Troubled) }
 
-// Names are the names of the objects that have a problem, a row of several clusters by that of its add-on.
+// Names are the names of the objects that have a problem, a row of several clusters by that of its add-on. One may be
+// there more than once.
 func (n Node) Names() []string {
 	var all []string
 	if n.Code != "" {
@@ -45,8 +45,7 @@ func (n Node) Names() []string {
 		}
 		all = append(all, below...)
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return all
 }
 
 // Tree returns the tree of a fleet: its add-ons, with their problems grouped, and the clusters that have problems of
@@ -108,7 +107,7 @@ func WorkTree(w *fleet.Work, all bool) Node {
 	root := row(KindWork+"/"+w.Metadata.Name, OfWork(w))
 	well := 0
 	for _, m := range w.Status.Resources.Manifests {
-		bad := worst(m.Conditions)
+		bad := untrue(m.Conditions, ofManifest()...)
 		n := Node{Name: message.Object(m.Resource.Kind, m.Resource.Namespace, m.Resource.Name)}
 		if bad == nil {
 			well++
@@ -127,16 +126,6 @@ func WorkTree(w *fleet.Work, all bool) Node {
 // Nothing returns the node of an object that does not exist.
 func Nothing(kind, name, why string) Node {
 	return Node{Name: kind + "/" + name, Code: causes.ObjectMissing, Message: why}
-}
-
-// worst returns the first condition of a manifest that says that it is not well; nil for none.
-func worst(conditions []metav1.Condition) *metav1.Condition {
-	for _, kind := range []string{"Applied", "Available"} {
-		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status != metav1.ConditionTrue {
-			return c
-		}
-	}
-	return nil
 }
 
 // tree is a fleet with what is wrong with it.

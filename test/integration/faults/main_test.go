@@ -8,10 +8,6 @@
 package faults_test
 
 import (
-	"bytes"
-	"context"
-	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -59,7 +55,7 @@ func TestMain(m *testing.M) {
 		world.viewer = person(t, world.hub, "spokelet-view")
 		world.looker = person(t, world.cluster, "spokelet-view-cluster")
 		world.program = filepath.Join(t.TempDir(), "kubectl-spokelet")
-		require.NoError(t, build(t.Context(), world.program))
+		require.NoError(t, suite.BuildPlugin(t.Context(), world.program))
 		// The default set of clusters may be selected from in this namespace.
 		require.NoError(t, world.hub.Apply(t.Context(), []byte(binding)))
 	})
@@ -83,20 +79,4 @@ func person(t suite.T, p *suite.Plane, role string) string {
 	config, err := p.User("jane")
 	require.NoError(t, err)
 	return p.WriteKubeconfig(t, config, t.TempDir(), role)
-}
-
-// build builds the plugin, which is a module of its own.
-func build(ctx context.Context, program string) error {
-	root, err := sandbox.ModuleRoot()
-	if err != nil {
-		return err
-	}
-	command := exec.CommandContext(ctx, "go", "build", "-o", program, ".")
-	command.Dir = filepath.Join(root, "cmd", "kubectl-spokelet")
-	var said bytes.Buffer
-	command.Stderr = &said
-	if err := command.Run(); err != nil {
-		return fmt.Errorf("building the plugin: %w: %s", err, said.String())
-	}
-	return nil
 }

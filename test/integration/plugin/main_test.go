@@ -4,12 +4,10 @@
 package plugin_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -75,7 +73,7 @@ func TestMain(m *testing.M) {
 		require.NoError(t, apply(ctx))
 		people(t)
 		world.program = filepath.Join(t.TempDir(), "kubectl-spokelet")
-		require.NoError(t, build(ctx, world.program))
+		require.NoError(t, suite.BuildPlugin(ctx, world.program))
 		breakPods(t)
 	})
 }
@@ -94,22 +92,6 @@ func apply(ctx context.Context) error {
 		if err := world.hub.Apply(ctx, raw); err != nil {
 			return fmt.Errorf("applying %s: %w", file, err)
 		}
-	}
-	return nil
-}
-
-// build builds the plugin, which is a module of its own.
-func build(ctx context.Context, program string) error {
-	root, err := sandbox.ModuleRoot()
-	if err != nil {
-		return err
-	}
-	command := exec.CommandContext(ctx, "go", "build", "-o", program, ".")
-	command.Dir = filepath.Join(root, "cmd", "kubectl-spokelet")
-	var said bytes.Buffer
-	command.Stderr = &said
-	if err := command.Run(); err != nil {
-		return fmt.Errorf("building the plugin: %w: %s", err, said.String())
 	}
 	return nil
 }
