@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,7 +27,7 @@ func TestAnAgentWritesNoTimeThatTheHubCannotWriteAgain(t *testing.T) {
 	} {
 		for _, instant := range []string{"9999-12-31T23:59:59-23:59", "0000-01-01T00:00:00+23:59"} {
 			var err error
-			suite.Eventually(t, func() error { // The hub manager may write in between.
+			suite.Eventually(t, func() error { // The agent gets its right a moment later, and the hub manager may write in between.
 				o := &unstructured.Unstructured{}
 				o.SetAPIVersion(own.version)
 				o.SetKind(kind)
@@ -39,14 +38,14 @@ func TestAnAgentWritesNoTimeThatTheHubCannotWriteAgain(t *testing.T) {
 					"type": "Any", "status": "True", "reason": "Any", "message": "", "lastTransitionTime": instant,
 				})
 				require.NoError(t, unstructured.SetNestedSlice(o.Object, conditions, "status", "conditions"))
-				if err = shared.clients[as].Status().Update(t.Context(), o); apierrors.IsConflict(err) {
-					return err
+				err = shared.clients[as].Status().Update(t.Context(), o)
+				bounds := apierrors.IsForbidden(err) && strings.Contains(err.Error(), "-bounds.spokelet.io")
+				if err == nil || apierrors.IsInvalid(err) || bounds {
+					return nil
 				}
-				return nil
+				return err
 			})
 			require.Error(t, err, "%s %s", kind, instant)
-			bounds := apierrors.IsForbidden(err) && strings.Contains(err.Error(), "-bounds.spokelet.io")
-			assert.True(t, apierrors.IsInvalid(err) || bounds, "%s %s: %v", kind, instant, err)
 		}
 	}
 }
