@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/fleet"
+	"github.com/spokelet/spokelet/internal/causes"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -270,6 +271,7 @@ func TestARemovalFromManyClustersAtOnceIsHeld(t *testing.T) {
 			assert.Len(t, r.held, tc.held)
 			text := r.annotations[names.AnnotationRemovalHeld]
 			assert.Equal(t, tc.held > 0, text != "")
+			assert.Equal(t, tc.held, causes.RemovalsHeld(r.annotations), "as the metric counts them")
 			if tc.held > 0 {
 				assert.Contains(t, text, names.AnnotationConfirmRemoval+"="+nameOf("cma", r.held))
 			}

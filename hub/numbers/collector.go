@@ -77,7 +77,7 @@ func (n *Numbers) read(ctx context.Context) (fleet, error) {
 
 // descriptions describe the metrics.
 type descriptions struct {
-	clusters, addOns, rollouts, stopped, heartbeats, ends, late *prometheus.Desc
+	clusters, addOns, rollouts, stopped, held, heartbeats, ends, late *prometheus.Desc
 }
 
 func describe() descriptions {
@@ -93,10 +93,12 @@ func describe() descriptions {
 			"addon", "state"),
 		stopped: metric("spokelet_fleet_rollouts_stopped", "Placements of an add-on whose rollout does not go on, because "+
 			"more clusters failed than it tolerates.", "addon"),
+		held: metric("spokelet_fleet_removals_held", "Clusters from which an add-on is not removed until a person confirms "+
+			"it, because many lost it at once without an edit that explains it.", "addon"),
 		heartbeats: metric("spokelet_fleet_heartbeat_age_seconds", "Ages of the heartbeats of accepted clusters, now."),
-		ends: metric("spokelet_fleet_certificate_ends_timestamp_seconds", "When the first certificate of an agent ends, as "+
-			"agents report it."),
-		late: metric("spokelet_fleet_certificates_late", "Certificates of agents that should have been replaced."),
+		ends: metric("spokelet_fleet_certificate_ends_timestamp_seconds", "When the first certificate of a kind ends, as "+
+			"agents report it.", "kind"),
+		late: metric("spokelet_fleet_certificates_late", "Certificates that should have been replaced.", "kind"),
 	}
 }
 
@@ -111,7 +113,7 @@ type collector struct {
 
 // Describe implements prometheus.Collector.
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.clusters, c.addOns, c.rollouts, c.stopped, c.heartbeats, c.ends, c.late} {
+	for _, d := range []*prometheus.Desc{c.clusters, c.addOns, c.rollouts, c.stopped, c.held, c.heartbeats, c.ends, c.late} {
 		ch <- d
 	}
 }
@@ -138,9 +140,14 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for name, count := range n.stopped {
 		gauge(c.stopped, float64(count), name)
 	}
-	gauge(c.late, float64(n.late))
-	if !n.firstEnd.IsZero() {
-		gauge(c.ends, float64(n.firstEnd.Unix()))
+	for name, count := range n.held {
+		gauge(c.held, float64(count), name)
+	}
+	for of, count := range n.late {
+		gauge(c.late, float64(count), string(of))
+	}
+	for of, end := range n.firstEnds {
+		gauge(c.ends, float64(end.Unix()), string(of))
 	}
 	buckets, sum := histogram(n.ages)
 	ch <- prometheus.MustNewConstHistogram(c.heartbeats, uint64(len(n.ages)), sum, buckets)

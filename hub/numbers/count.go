@@ -12,7 +12,6 @@ import (
 
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/causes"
-	"github.com/spokelet/spokelet/internal/names"
 )
 
 const (
@@ -23,14 +22,12 @@ const (
 	undefined = "(undefined)"
 )
 
-// stage is how far an add-on on a cluster is with its configuration.
-type stage string
+// kind is the owner of a certificate: an agent, or an add-on that an agent gets one for.
+type kind string
 
 const (
-	stageComplete stage = "complete"
-	stageMoving   stage = "moving"
-	stageWaiting  stage = "waiting"
-	stageFailed   stage = "failed"
+	kindAgent kind = "agent"
+	kindAddOn kind = "addon"
 )
 
 // facts are what is counted.
@@ -52,25 +49,28 @@ type ofAddOn[T ~string] struct {
 type fleet struct {
 	clusters map[causes.Code]int
 	addOns   map[ofAddOn[causes.Code]]int
-	stages   map[ofAddOn[stage]]int
+	stages   map[ofAddOn[causes.Stage]]int
 	// stopped is how many placements of each add-on have a rollout that does not go on; zero for those that have none.
 	stopped map[string]int
+	// held is from how many clusters the removal of each add-on is held; zero for those that have none.
+	held map[string]int
 	// ages are the ages of the heartbeats of accepted clusters.
 	ages []time.Duration
-	// firstEnd is when the first certificate of an agent ends; zero where no agent tells. late is how many of them should
-	// have been replaced.
-	firstEnd time.Time
-	late     int
+	// firstEnds are when the first certificate of a kind ends, where one is told. late is how many of them should have been
+	// replaced.
+	firstEnds map[kind]time.Time
+	late      map[kind]int
 }
 
 // count counts.
 func count(f facts) fleet {
 	n := fleet{
-		clusters: map[causes.Code]int{}, addOns: map[ofAddOn[causes.Code]]int{}, stages: map[ofAddOn[stage]]int{},
-		stopped: map[string]int{},
+		clusters: map[causes.Code]int{}, addOns: map[ofAddOn[causes.Code]]int{}, stages: map[ofAddOn[causes.Stage]]int{},
+		stopped: map[string]int{}, held: map[string]int{},
+		firstEnds: map[kind]time.Time{}, late: map[kind]int{kindAgent: 0, kindAddOn: 0},
 	}
 	for _, d := range f.definitions {
-		n.stopped[d.Name] = stopped(d)
+		n.stopped[d.Name], n.held[d.Name] = stopped(d), causes.RemovalsHeld(d.Annotations)
 	}
 	clusters := map[string]*clusterv1.ManagedCluster{}
 	for i := range f.clusters {
@@ -79,10 +79,11 @@ func count(f facts) fleet {
 		n.clusters[codeOf(causes.OfCluster(causes.Cluster{
 			Conditions: c.Status.Conditions, Accepted: c.Spec.HubAcceptsClient, Deleting: !c.DeletionTimestamp.IsZero(),
 		}))]++
-		n.certificate(c.Status.Conditions, f.now)
+		n.certificate(kindAgent, c.Status.Conditions, f.now)
 	}
 	for _, a := range f.addOns {
 		n.addOn(a, clusters[a.GetNamespace()])
+		n.certificate(kindAddOn, addonapi.Conditions(a), f.now)
 	}
 	for i := range f.leases {
 		if l := &f.leases[i]; isAccepted(clusters[l.Namespace]) && l.Spec.RenewTime != nil {
@@ -105,7 +106,8 @@ func (n *fleet) addOn(a client.Object, c *clusterv1.ManagedCluster) {
 	}
 	n.addOns[ofAddOn[causes.Code]{name, codeOf(cause)}]++
 	if !deleting {
-		n.stages[ofAddOn[stage]{name, stageOf(conditions)}]++
+		is, _ := causes.StageOf(conditions, addonapi.Differs(a))
+		n.stages[ofAddOn[causes.Stage]{name, is}]++
 	}
 }
 
@@ -122,17 +124,17 @@ func stopped(d *addonv1beta1.ClusterManagementAddOn) int {
 	return n
 }
 
-// certificate counts the certificate of an agent.
-func (n *fleet) certificate(conditions []metav1.Condition, now time.Time) {
+// certificate counts the certificate of an agent or an add-on.
+func (n *fleet) certificate(of kind, conditions []metav1.Condition, now time.Time) {
 	life, known := causes.LifeOf(conditions)
 	if !known {
 		return
 	}
-	if n.firstEnd.IsZero() || life.To.Before(n.firstEnd) {
-		n.firstEnd = life.To
+	if first, known := n.firstEnds[of]; !known || life.To.Before(first) {
+		n.firstEnds[of] = life.To
 	}
 	if life.Late(now) {
-		n.late++
+		n.late[of]++
 	}
 }
 
@@ -142,22 +144,4 @@ func codeOf(cause *causes.Cause) causes.Code {
 		return well
 	}
 	return cause.Code
-}
-
-// stageOf returns how far an add-on is.
-func stageOf(conditions []metav1.Condition) stage {
-	on := meta.FindStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
-	switch {
-	case meta.IsStatusConditionTrue(conditions, names.ConditionRolloutFailed):
-		return stageFailed
-	case causes.Waits(conditions) != nil:
-		return stageWaiting
-	case on == nil:
-		return stageMoving
-	case on.Reason == addonv1beta1.ProgressingReasonCompleted:
-		return stageComplete
-	case on.Reason == addonv1beta1.ProgressingReasonFailed:
-		return stageFailed
-	}
-	return stageMoving
 }

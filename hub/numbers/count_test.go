@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/causes"
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 func noon() time.Time { return time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC) }
@@ -72,14 +73,17 @@ func broken() facts {
 			cluster("c", silent), waiting,
 		},
 		addOns: []client.Object{
-			addOn("a", "logs", works, complete),
+			addOn("a", "logs", works, complete, life("2026-11-29 12:00:00 +0000 UTC to 2026-12-02 12:00:00 +0000 UTC")),
 			addOn("b", "logs", condition("addon.spokelet.io/WorkloadsReady", metav1.ConditionFalse, "WorkloadNotReady", ""), complete),
 			addOn("c", "logs", works, condition("Configured", metav1.ConditionFalse, "NotConfigured",
 				causes.NotConfigured+": "+causes.WaitsForTurn+"maxConcurrency is 1")),
 			addOn("a", "made-by-a-tenant"), leaving,
 		},
 		definitions: []*addonv1beta1.ClusterManagementAddOn{
-			stopped, {ObjectMeta: metav1.ObjectMeta{Name: "metrics"}},
+			stopped, {ObjectMeta: metav1.ObjectMeta{Name: "metrics", Annotations: map[string]string{
+				names.AnnotationRemovalHeld:  "placements stopped selecting 3 clusters",
+				names.AnnotationRemovalState: `{"held":"AAAAAAAABBBBBBBBCCCCCCCC"}`,
+			}}},
 		},
 		leases: []coordinationv1.Lease{
 			heartbeat("a", 30*time.Second), heartbeat("b", -time.Hour), heartbeat("c", 3*time.Hour), heartbeat("d", time.Hour),
@@ -94,27 +98,22 @@ func TestAFleetIsCounted(t *testing.T) {
 		{"logs", well}: 2, {"logs", causes.WorkloadNotReady}: 1, {"metrics", causes.DeletionWaits}: 1,
 		{undefined, causes.AddOnUnmanaged}: 1,
 	}, n.addOns, "the name of an add-on that nobody defined is no label")
-	assert.Equal(t, map[ofAddOn[stage]]int{
-		{"logs", stageComplete}: 2, {"logs", stageWaiting}: 1, {undefined, stageMoving}: 1,
+	assert.Equal(t, map[ofAddOn[causes.Stage]]int{
+		{"logs", causes.StageComplete}: 2, {"logs", causes.StageWaiting}: 1, {undefined, causes.StageWaiting}: 1,
 	}, n.stages, "what is being deleted does not move any more")
 	assert.Equal(t, map[string]int{"logs": 1, "metrics": 0}, n.stopped, "who has none is there for an alert")
 	assert.Equal(t, []time.Duration{30 * time.Second, 0, 3 * time.Hour}, n.ages,
 		"a clock that is ahead has no negative age, and a cluster that is not accepted sends no heartbeats")
-	assert.Equal(t, time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC), n.firstEnd)
-	assert.Equal(t, 1, n.late)
+	assert.Equal(t, map[kind]time.Time{
+		kindAgent: time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC), kindAddOn: time.Date(2026, 12, 2, 12, 0, 0, 0, time.UTC),
+	}, n.firstEnds)
+	assert.Equal(t, map[kind]int{kindAgent: 1, kindAddOn: 0}, n.late)
+	assert.Equal(t, map[string]int{"logs": 0, "metrics": 3}, n.held)
 
 	empty := count(facts{now: noon()})
-	assert.True(t, empty.firstEnd.IsZero())
+	assert.Empty(t, empty.firstEnds)
+	assert.Equal(t, map[kind]int{kindAgent: 0, kindAddOn: 0}, empty.late, "who has none late is there for an alert")
 	assert.Empty(t, empty.clusters)
-}
-
-func TestAClusterThatARolloutCountsAsFailedHasFailed(t *testing.T) {
-	working := condition("Progressing", metav1.ConditionTrue, addonv1beta1.ProgressingReasonProgressing, "")
-	assert.Equal(t, stageMoving, stageOf([]metav1.Condition{working}))
-	failed := condition("addon.spokelet.io/RolloutFailed", metav1.ConditionTrue, "TimedOut", "")
-	assert.Equal(t, stageFailed, stageOf([]metav1.Condition{working, failed}))
-	failed.Status = metav1.ConditionFalse
-	assert.Equal(t, stageMoving, stageOf([]metav1.Condition{working, failed}))
 }
 
 func TestAgesAreInCumulativeBuckets(t *testing.T) {

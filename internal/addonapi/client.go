@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -362,6 +363,25 @@ func Conditions(wire client.Object) []metav1.Condition {
 		return typed.Status.Conditions
 	}
 	return nil
+}
+
+// Differs reports whether a configuration that an add-on of either version is to have is not in force. One whose content
+// the hub does not know is not compared.
+func Differs(wire client.Object) bool {
+	differ := func(wanted, has string) bool { return wanted != "" && wanted != has }
+	switch a := wire.(type) {
+	case *addonv1alpha1.ManagedClusterAddOn:
+		hash := func(h *addonv1alpha1.ConfigSpecHash) string { return ptr.Deref(h, addonv1alpha1.ConfigSpecHash{}).SpecHash }
+		return slices.ContainsFunc(a.Status.ConfigReferences, func(c addonv1alpha1.ConfigReference) bool {
+			return differ(hash(c.DesiredConfig), hash(c.LastAppliedConfig))
+		})
+	case *addonv1beta1.ManagedClusterAddOn:
+		hash := func(h *addonv1beta1.ConfigSpecHash) string { return ptr.Deref(h, addonv1beta1.ConfigSpecHash{}).SpecHash }
+		return slices.ContainsFunc(a.Status.ConfigReferences, func(c addonv1beta1.ConfigReference) bool {
+			return differ(hash(c.DesiredConfig), hash(c.LastAppliedConfig))
+		})
+	}
+	return false
 }
 
 // HasDriver reports whether the agent of a watched ManagedClusterAddOn chose a driver for a credential of the hub's API

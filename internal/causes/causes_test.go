@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 )
 
 // at is when the conditions of the tests began, in minutes after some hour.
@@ -357,4 +358,37 @@ func TestWhatOfAClusterExplainsItsAddOns(t *testing.T) {
 	assert.False(t, (&Cause{Code: ClusterDeletion}).CutOff())
 	var none *Cause
 	assert.False(t, none.CutOff())
+}
+
+func TestHowFarAnAddOnIs(t *testing.T) {
+	condition := func(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: "as " + kind + " says"}
+	}
+	complete := condition("Progressing", metav1.ConditionFalse, addonv1beta1.ProgressingReasonCompleted)
+	moving := condition("Progressing", metav1.ConditionTrue, addonv1beta1.ProgressingReasonProgressing)
+	late := condition("Progressing", metav1.ConditionFalse, addonv1beta1.ProgressingReasonFailed)
+	failed := condition("addon.spokelet.io/RolloutFailed", metav1.ConditionTrue, "TimedOut")
+	notFailed := condition("addon.spokelet.io/RolloutFailed", metav1.ConditionFalse, "Succeeded")
+	waits := condition("Configured", metav1.ConditionFalse, "NotConfigured")
+	for name, tc := range map[string]struct {
+		conditions []metav1.Condition
+		differs    bool
+		stage      Stage
+		text       string
+	}{
+		"no hub manager has seen it":             {nil, false, StageWaiting, "no hub manager says how far it is"},
+		"it has what it is to have":              {[]metav1.Condition{complete}, false, StageComplete, ""},
+		"it has what it was to have":             {[]metav1.Condition{complete}, true, StageWaiting, "it is to have another configuration, and the hub manager does not say yet that it moves"},
+		"it moves":                               {[]metav1.Condition{moving}, true, StageMoving, "as Progressing says"},
+		"it waits for others":                    {[]metav1.Condition{moving, waits}, true, StageWaiting, "as Configured says"},
+		"it failed":                              {[]metav1.Condition{late}, true, StageFailed, "as Progressing says"},
+		"its rollout counts it as failed":        {[]metav1.Condition{complete, waits, failed}, false, StageFailed, "as addon.spokelet.io/RolloutFailed says"},
+		"its rollout does not count it any more": {[]metav1.Condition{moving, notFailed}, true, StageMoving, "as Progressing says"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage, text := StageOf(tc.conditions, tc.differs)
+			assert.Equal(t, tc.stage, stage)
+			assert.Equal(t, tc.text, text)
+		})
+	}
 }

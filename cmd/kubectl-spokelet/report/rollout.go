@@ -8,24 +8,22 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/internal/causes"
-	"github.com/spokelet/spokelet/internal/names"
 )
 
 // Stage is how far a cluster is with the configuration that it is to have.
-type Stage string
+type Stage = causes.Stage
 
 // The stages, in the order in which they are shown.
 const (
-	StageFailed   Stage = "failed"
-	StageMoving   Stage = "moving"
-	StageWaiting  Stage = "waiting"
-	StageComplete Stage = "complete"
+	StageFailed   = causes.StageFailed
+	StageMoving   = causes.StageMoving
+	StageWaiting  = causes.StageWaiting
+	StageComplete = causes.StageComplete
 	// StageAbsent is a cluster that the placement selects, and that has no add-on yet.
 	StageAbsent Stage = "absent"
 )
@@ -147,26 +145,14 @@ func stageOf(addOn *fleet.AddOn) (Stage, string) {
 	if addOn == nil {
 		return StageAbsent, "there is no add-on on the cluster yet"
 	}
-	conditions := addOn.Status.Conditions
-	failed := meta.FindStatusCondition(conditions, names.ConditionRolloutFailed)
-	configured := meta.FindStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnConditionConfigured)
-	progressing := meta.FindStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
-	switch {
-	case failed != nil && failed.Status == metav1.ConditionTrue:
+	differs := slices.ContainsFunc(addOn.Status.ConfigReferences, isWanted)
+	stage, text := causes.StageOf(addOn.Status.Conditions, differs)
+	if stage == StageFailed {
 		if p := OfAddOn(addOn, nil); p != nil && p.Message != "" {
-			return StageFailed, p.Message
+			return stage, p.Message
 		}
-		return StageFailed, failed.Message
-	case configured != nil && configured.Status == metav1.ConditionFalse:
-		return StageWaiting, configured.Message
-	case causes.Completed(conditions) && slices.ContainsFunc(addOn.Status.ConfigReferences, isWanted):
-		return StageWaiting, "it is to have another configuration, and the hub manager does not say yet that it moves"
-	case causes.Completed(conditions):
-		return StageComplete, ""
-	case progressing != nil:
-		return StageMoving, progressing.Message
 	}
-	return StageWaiting, "no hub manager says how far it is"
+	return stage, text
 }
 
 // isWanted reports whether a configuration that an add-on is to have is not in force. One whose content the hub does
