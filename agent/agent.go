@@ -15,6 +15,7 @@ import (
 	"github.com/spokelet/spokelet/agent/join"
 	"github.com/spokelet/spokelet/agent/work/latency"
 	"github.com/spokelet/spokelet/internal/decode"
+	"github.com/spokelet/spokelet/internal/expiry"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -46,6 +47,8 @@ type agent struct {
 	hubClock *hubconn.Clock
 	// latency gets a line when a generation of a work is applied; nil writes none.
 	latency *latency.Log
+	// certificates tells when the certificates that the agent holds end.
+	certificates *expiry.Ends
 	// selector selects one of several hubs.
 	selector *bootstrap.Selector
 	// rejected is the last credential that the hub responded to with nothing but 401; nil when there is none.

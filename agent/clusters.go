@@ -31,6 +31,7 @@ import (
 
 	"github.com/spokelet/spokelet/agent/addon"
 	agentcluster "github.com/spokelet/spokelet/agent/cluster"
+	"github.com/spokelet/spokelet/agent/work"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/internal/watch"
 )
@@ -153,7 +154,7 @@ func (a *agent) newHub(
 func hubCache(clusterName string) map[client.Object]cache.ByObject {
 	own := cache.ByObject{Namespaces: map[string]cache.Config{clusterName: {}}}
 	works := own
-	works.UnsafeDisableDeepCopy = ptr.To(true)
+	works.UnsafeDisableDeepCopy, works.Transform = ptr.To(true), work.Transform
 	return map[client.Object]cache.ByObject{
 		&clusterv1.ManagedCluster{}: {
 			Field: fields.OneTermEqualSelector("metadata.name", clusterName), Transform: agentcluster.StripManagedCluster,

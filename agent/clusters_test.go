@@ -36,13 +36,18 @@ func TestCachesHoldWhatIsNeeded(t *testing.T) {
 			assert.NotNil(t, by.Transform, "what the agent itself wrote is known")
 			continue
 		}
-		assert.Nil(t, by.Transform, "%T has the transformation of all", object)
 		if _, is := object.(*workv1.ManifestWork); is {
 			works++
+			require.NotNil(t, by.Transform, "when it was written is known")
+			kept, err := by.Transform(work)
+			require.NoError(t, err)
+			assert.Equal(t, &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Name: "w"}}, kept)
 			assert.True(t, ptr.Deref(by.UnsafeDisableDeepCopy, false))
 			require.Len(t, by.Namespaces, 1)
 			assert.Contains(t, by.Namespaces, "cluster1", "the works of other clusters are theirs")
+			continue
 		}
+		assert.Nil(t, by.Transform, "%T has the transformation of all", object)
 	}
 	assert.Equal(t, 1, works)
 	for object, by := range (&agent{}).hostCache().ByObject {

@@ -49,7 +49,7 @@ func (a *agent) join(ctx context.Context, v view, rejected *join.Credential) err
 	reconciler := &join.Reconciler{
 		Hub: hub, Agent: mgr, Namespace: a.config.Namespace, SecretName: a.config.HubSecret, Identity: id,
 		Server: target.Server, Joining: true, ExpirationSeconds: a.certExpiration(), Cluster: a.clusterOptions(),
-		Clock: a.clock, Ahead: a.hubClock.Ahead, OnProgress: r.progress,
+		Clock: a.clock, Ahead: a.hubClock.Ahead, OnProgress: r.progress, Ends: a.certificates,
 		OnCredential: func(join.Credential) { end(phaseOverError("the hub issued a certificate")) },
 	}
 	if rejected != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/spokelet/spokelet/agent/work/latency"
 	"github.com/spokelet/spokelet/internal/command"
 	"github.com/spokelet/spokelet/internal/decode"
+	"github.com/spokelet/spokelet/internal/expiry"
 	"github.com/spokelet/spokelet/internal/memory"
 	"github.com/spokelet/spokelet/internal/roundtrip"
 )
@@ -85,6 +86,9 @@ func newAgent(config Config) (*agent, error) {
 		a.latency = latency.New(os.Stdout, a.clock)
 	}
 	a.hubClock = hubconn.NewClock(a.clock)
+	if a.certificates, err = expiry.New(metrics.Registry, a.hubClock); err != nil {
+		return nil, err
+	}
 	a.selector = &bootstrap.Selector{Scheme: scheme, Wrap: config.WrapTransport}
 	if a.host, err = clientConfig(config.Kubeconfig, config.WrapTransport); err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)

@@ -24,6 +24,7 @@ import (
 	"github.com/spokelet/spokelet/agent/work"
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/expiry"
 	"github.com/spokelet/spokelet/internal/pause"
 	kit "github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -84,6 +85,7 @@ func (s *serving) reconcilers() []kit.Setup {
 		&join.Reconciler{
 			Hub: s.hub, Agent: s.mgr, Namespace: c.Namespace, SecretName: c.HubSecret, Identity: id, Server: s.target.Server,
 			ExpirationSeconds: s.certExpiration(), OnCredential: s.keeper.offer, Clock: now, Ahead: s.hubClock.Ahead,
+			Ends: s.certificates,
 		},
 		&agentcluster.Reconciler{
 			Hub: s.hub, Spoke: s.spoke, Cluster: id.Cluster, HubURL: s.target.Server.Server, Claims: c.Claims,
@@ -103,7 +105,7 @@ func (s *serving) reconcilers() []kit.Setup {
 			HostedNamespaces: c.HostedAddonNamespaces, Cluster: id.Cluster, User: csr.ClusterUser(id.Cluster, id.Agent),
 			Server: s.target.Server, ExpirationSeconds: s.certExpiration(),
 			Driver: c.AddonDriver, TokenExpirationSeconds: c.AddonTokenExpirationSeconds, Clock: now,
-			Ahead: s.hubClock.Reading, Reserved: c.ownSecrets(),
+			Ahead: s.hubClock.Reading, Reserved: c.ownSecrets(), Ends: s.certificates,
 		})
 	}
 	if c.Gates.MultipleHubs {
@@ -147,6 +149,7 @@ func (s *serving) run(ctx context.Context, setup func() error) error {
 	defer s.state.Note(noteWorks, "")
 	defer s.state.Note(noteHeartbeat, "")
 	defer s.state.Note(noteCluster, "")
+	defer s.certificates.Reset(expiry.AddOn)
 	connection, err := hubconn.Connect(s.credential.Server, s.credential.Pair, observers)
 	if err != nil {
 		return err

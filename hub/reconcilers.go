@@ -51,9 +51,13 @@ func setup(ctx context.Context, mgr *hubprocess.Manager, c Config, foreignWorks 
 	if failed != nil {
 		return failed
 	}
+	renders, err := template.NewRenders(metrics.Registry)
+	if err != nil {
+		return err
+	}
 	agents := append(slices.Clone(c.Agents),
 		&template.Registry{
-			Configs: mgr.GetClient(), AddOns: addOns, Configurer: configs.configurer, Home: c.Namespace,
+			Configs: mgr.GetClient(), AddOns: addOns, Configurer: configs.configurer, Home: c.Namespace, Renders: renders,
 		})
 	deployer := &deploy.Reconciler{
 		Client: mgr.GetClient(), Bindings: trusted, Live: mgr.GetAPIReader(), AddOns: addOns, Agents: agents,

@@ -20,6 +20,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub/certificate"
 	"github.com/spokelet/spokelet/hub/webhook"
+	"github.com/spokelet/spokelet/internal/expiry"
 	"github.com/spokelet/spokelet/manifests"
 )
 
@@ -35,8 +36,12 @@ func newServing(ctx context.Context, c Config, cfg *rest.Config) (*serving, erro
 	if err != nil {
 		return nil, err
 	}
+	ends, err := expiry.New(metrics.Registry, clock.RealClock{})
+	if err != nil {
+		return nil, err
+	}
 	s := &serving{address: address, source: &certificate.Source{
-		Files: certificate.Files{Dir: c.WebhookCertDir, CA: c.WebhookCAFile}, Clock: clock.RealClock{},
+		Files: certificate.Files{Dir: c.WebhookCertDir, CA: c.WebhookCAFile}, Clock: clock.RealClock{}, Ends: ends,
 	}}
 	if address != nil && c.InstallCRDs && c.WebhookSecret != "" {
 		secrets, err := uncached(cfg, nil)

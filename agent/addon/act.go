@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/csr/issue"
+	"github.com/spokelet/spokelet/internal/causes"
+	"github.com/spokelet/spokelet/internal/expiry"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -32,6 +34,20 @@ func (r *Reconciler) serve(ctx context.Context, f facts, p plan) []result {
 		results = append(results, s.serveCertificate(ctx))
 	}
 	return results
+}
+
+func lifeOf(v issue.PairVerdict) causes.Life { return causes.Life{From: v.NotBefore, To: v.NotAfter} }
+
+// tellEnds tells when the certificates of an add-on end. What could not be read is as it was.
+func (r *Reconciler) tellEnds(name string, results []result) {
+	var lives []causes.Life
+	for i := range results {
+		if results[i].unread {
+			return
+		}
+		lives = append(lives, results[i].life)
+	}
+	r.Ends.Set(expiry.AddOn, name, lives...)
 }
 
 // serving holds the inputs with which a pass serves one registration.
@@ -67,6 +83,8 @@ func (s *serving) serveCertificate(ctx context.Context) result {
 	answer.Condition = issue.WithClockNote(answer.Condition, s.facts.ahead)
 	res := newResult(s.reg)
 	res.condition, res.awaited = answer.Condition, answer.Awaited
+	verdict := issue.JudgePair(issue.PairOf(have.secret), s.reg.request, s.facts.hubNow())
+	res.life, res.unread = lifeOf(verdict), err != nil && have.secret == nil
 	if answer.Urgent {
 		res.deadline = answer.Wake
 	}
@@ -86,12 +104,11 @@ func (s *serving) serveCertificate(ctx context.Context) result {
 	if have.secret == nil || have.renew {
 		return res
 	}
-	pair := issue.PairOf(have.secret)
-	if !issue.JudgePair(pair, s.reg.request, s.facts.hubNow()).Fits {
+	if !verdict.Fits {
 		return res
 	}
 	res.served = true
-	return res.failed(s.store(ctx, have.secret, credential{pair: pair}))
+	return res.failed(s.store(ctx, have.secret, credential{pair: issue.PairOf(have.secret)}))
 }
 
 // take stores a new certificate, or keeps it with its pending key while its namespace is missing.
@@ -115,7 +132,7 @@ func (s *serving) take(ctx context.Context, issuer issue.Issuer, have stored, an
 		return res.failed(err)
 	}
 	log.FromContext(ctx).Info("stored a certificate", "secret", s.reg.secret, "rotateAt", answer.Wake)
-	res.served = true
+	res.served, res.life = true, lifeOf(issue.JudgePair(answer.Pair, s.reg.request, s.facts.hubNow()))
 	if err := issuer.Finish(ctx, answer); err != nil {
 		res.outcome = res.outcome.And(reconcile.FromError(err))
 	}

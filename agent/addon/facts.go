@@ -16,6 +16,7 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/csr/issue"
+	"github.com/spokelet/spokelet/internal/causes"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/internal/token"
 )
@@ -323,6 +324,9 @@ type result struct {
 	awaited []string
 	// until are the targets to watch while the Secret has another owner.
 	until []target
+	// life is that of the certificate in its Secret; zero where there is none. unread is set where that is not known.
+	life   causes.Life
+	unread bool
 	// deadline is the latest time of the next attempt while the credential in use is about to expire; zero otherwise.
 	deadline time.Time
 	outcome  reconcile.Outcome

@@ -18,6 +18,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.observeWorkloads(ctx, &facts)
 	plan := decide(facts)
 	results := r.serve(ctx, facts, plan)
+	r.tellEnds(req.Name, results)
 	removeErr := r.remove(ctx, facts, plan, results)
 	r.watch.want(req.Name, withWaited(plan, results)...)
 	r.requests.Await(req, awaited(results)...)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spokelet/spokelet/csr/issue"
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/expiry"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/watch"
 )
@@ -54,6 +55,8 @@ type Reconciler struct {
 	TokenExpirationSeconds int64
 	// LeaseGrace is the time without a renewal after which an add-on becomes unavailable; zero means lease.AddonGrace.
 	LeaseGrace time.Duration
+	// Ends is told when the certificates of add-ons end. Optional.
+	Ends *expiry.Ends
 	// Clock is the clock of the agent; nil means the real clock.
 	Clock clock.PassiveClock
 	// Ahead returns the time by which Clock is ahead of the clock of the hub, and whether that is known; nil means that it

@@ -25,6 +25,8 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/csr/issue"
+	"github.com/spokelet/spokelet/internal/causes"
+	"github.com/spokelet/spokelet/internal/expiry"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/internal/watch"
@@ -60,6 +62,8 @@ type Reconciler struct {
 	// OnCredential is called at the end of every pass that finds a valid credential, also when it is the same as before;
 	// while joining only once the ManagedCluster exists. It must not block. Optional.
 	OnCredential func(Credential)
+	// Ends is told when the certificate in use ends. Optional.
+	Ends *expiry.Ends
 	// Clock is the clock of the agent; nil means the real clock.
 	Clock clock.PassiveClock
 	// Ahead returns the time by which Clock is ahead of the clock of the hub, as far as it is known; nil means zero.
@@ -88,6 +92,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	r.requests.Await(ctrl.Request{NamespacedName: r.key()}, answer.Awaited...)
 	plan := decide(pass.facts, ready, answer.Plan)
 	actErr := r.act(ctx, pass, plan, answer)
+	if askErr == nil {
+		verdict := issue.JudgePair(pass.facts.Pair, r.request(), pass.facts.Now)
+		r.Ends.Set(expiry.Agent, "", causes.Life{From: verdict.NotBefore, To: verdict.NotAfter})
+	}
 	publishErr := r.publish(ctx, issue.WithClockNote(conclude(answer.Plan, actErr), pass.ahead), pass.facts.Now)
 	look := issue.LookAtClock(pass.ahead, pass.facts.Now, answer.Wake)
 	outcome := reconcile.DoneUntil(reconcile.Earliest(answer.Wake, look))

@@ -61,6 +61,7 @@ func (r *Reconciler) apply(ctx context.Context, f *facts) reconcile.Outcome {
 		r.claim(f) // objects that are gone need no watch any more
 	}
 	after := concludeStatus(f, results)
+	r.time(f, after)
 	before := f.work
 	outcome = outcome.And(r.publishStatus(ctx, f, after))
 	if f.work != before {

@@ -125,7 +125,9 @@ func TestAWorkThatIsGoneLeavesNothing(t *testing.T) {
 	assert.Equal(t, watch.Size{}, r.store.Size())
 	assert.Zero(t, r.notes.Len())
 	registry := prometheus.NewRegistry()
-	require.NoError(t, registry.Register(newGauges(registry, r.store, r.notes)))
+	g := newGauges(registry, r.store, r.notes, nil)
+	g.applied = func() ([]workv1.AppliedManifestWork, error) { return nil, nil }
+	require.NoError(t, registry.Register(g))
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	for _, family := range families {

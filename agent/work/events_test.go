@@ -169,11 +169,14 @@ func TestMetricsAreRegisteredOnce(t *testing.T) {
 	second.eviction("started")
 	second.event(eventFailed, eventSent)
 	second.pass(phaseApply, time.Second)
+	second.arrived(time.Second)
 	s, n := watch.NewStore(nil, func() {}), newNotes()
 	cm := watch.Key{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespace: "ns"}
 	s.Claim(watch.Owner{Name: "w"}, map[manifest.ID]watch.Key{{Name: "a"}: cm, {Name: "b"}: cm}, nil)
 	n.change(watch.Owner{Name: "w"}, func(n *note) { n.blocked = 2 })
-	require.NoError(t, registry.Register(newGauges(registry, s, n)))
+	g := newGauges(registry, s, n, nil)
+	g.applied = func() ([]workv1.AppliedManifestWork, error) { return nil, nil }
+	require.NoError(t, registry.Register(g))
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	values := map[string]float64{}
@@ -191,6 +194,7 @@ func TestMetricsAreRegisteredOnce(t *testing.T) {
 	assert.InDelta(t, 1, values["spokelet_work_works live"], 0)
 	assert.InDelta(t, 1, values["spokelet_work_watches wanted"], 0)
 	assert.InDelta(t, 2, values["spokelet_work_deletion_blocked"], 0)
+	assert.Contains(t, values, "spokelet_work_unowned held")
 	assert.InDelta(t, 1, values["spokelet_work_applies_total failed"], 0)
 
 	var none *counters
@@ -200,6 +204,7 @@ func TestMetricsAreRegisteredOnce(t *testing.T) {
 	none.eviction("")
 	none.event("", "")
 	none.pass(phaseApply, 0)
+	none.arrived(0)
 }
 
 func TestGraceBeginsOnAWholeSecond(t *testing.T) {

@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/agent/work/inventory"
 	"github.com/spokelet/spokelet/agent/work/prune"
 	"github.com/spokelet/spokelet/agent/work/watch"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -38,6 +42,7 @@ type counters struct {
 	applies, repairs, deletions, events *prometheus.CounterVec
 	evictions                           *prometheus.CounterVec
 	seconds                             *prometheus.HistogramVec
+	arrival                             prometheus.Histogram
 }
 
 // newCounters makes the counters known to registerer; nil registers nothing.
@@ -60,6 +65,11 @@ func newCounters(registerer prometheus.Registerer) (*counters, error) {
 			Name: "spokelet_work_pass_seconds", Help: "How long one look at one work took, by what it was about.",
 			Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 5, 15},
 		}, []string{labelPhase}),
+		arrival: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "spokelet_work_write_to_applied_seconds", Help: "How long it took from the write of a work on the hub, whose " +
+				"clock has whole seconds, until all its manifests were applied.",
+			Buckets: []float64{1, 2, 5, 10, 30, 60, 300, 900, 3600, 21600, 86400},
+		}),
 	}
 	var err error
 	for _, vector := range []**prometheus.CounterVec{&c.applies, &c.repairs, &c.deletions, &c.evictions, &c.events} {
@@ -68,6 +78,9 @@ func newCounters(registerer prometheus.Registerer) (*counters, error) {
 		}
 	}
 	if c.seconds, err = reconcile.RegisterMetric(registerer, c.seconds); err != nil {
+		return nil, fmt.Errorf("registering the metrics of works: %w", err)
+	}
+	if c.arrival, err = reconcile.RegisterMetric(registerer, c.arrival); err != nil {
 		return nil, fmt.Errorf("registering the metrics of works: %w", err)
 	}
 	return c, nil
@@ -115,33 +128,52 @@ func (c *counters) pass(p phase, took time.Duration) {
 	}
 }
 
-// gauges collects how much there is: works, objects, watches, and objects that are overdue for deletion. It is
-// registered for as long as the agent serves.
+func (c *counters) arrived(took time.Duration) {
+	if c != nil {
+		c.arrival.Observe(took.Seconds())
+	}
+}
+
+// gauges collects how much there is: works, objects, watches, objects that are overdue for deletion, and
+// AppliedManifestWorks without a work. It is registered for as long as the agent serves.
 type gauges struct {
-	registerer                       prometheus.Registerer
-	store                            *watch.Store
-	notes                            *notes
-	works, objects, watches, blocked *prometheus.Desc
+	registerer prometheus.Registerer
+	store      *watch.Store
+	notes      *notes
+	// list lists the AppliedManifestWorks of the agent from a cache, and applied does so while it is registered.
+	list    func(context.Context) ([]workv1.AppliedManifestWork, error)
+	applied func() ([]workv1.AppliedManifestWork, error)
+
+	works, objects, watches, blocked, unowned *prometheus.Desc
 }
 
 // newGauges returns the gauges of a store and its notes.
-func newGauges(registerer prometheus.Registerer, s *watch.Store, n *notes) *gauges {
+func newGauges(
+	registerer prometheus.Registerer, s *watch.Store, n *notes,
+	list func(context.Context) ([]workv1.AppliedManifestWork, error),
+) *gauges {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, labels, nil)
 	}
 	return &gauges{
-		registerer: registerer, store: s, notes: n,
+		registerer: registerer, store: s, notes: n, list: list,
 		works: desc("spokelet_work_works", "Works with objects on the spoke, and AppliedManifestWorks that are being "+
 			"taken down without one.", labelState),
 		objects: desc("spokelet_work_objects", "Objects on the spoke that some work holds."),
 		watches: desc("spokelet_work_watches", "Watches of a resource in a namespace: wanted, and of these refused by "+
 			"the API server, or beyond as many as the agent may have and in no watch of all namespaces.", labelState),
+		unowned: desc("spokelet_work_unowned", "AppliedManifestWorks whose work the hub does not have: their grace period "+
+			"runs, or they are held until a person confirms; or the hub has an older content, and what it lacks is held.",
+			labelState),
 		blocked: desc("spokelet_work_deletion_blocked", "Objects that were told to go and are still there after a while."),
 	}
 }
 
 // Start keeps the gauges registered until the context ends.
-func (g *gauges) Start(ctx context.Context) error { return keepRegistered(ctx, g.registerer, g) }
+func (g *gauges) Start(ctx context.Context) error {
+	g.applied = func() ([]workv1.AppliedManifestWork, error) { return g.list(ctx) }
+	return keepRegistered(ctx, g.registerer, g)
+}
 
 // keepRegistered keeps a collector known to the registerer until the context ends. Where another agent of this process
 // tells of its own works under the same names, that one goes on.
@@ -160,7 +192,7 @@ func keepRegistered(ctx context.Context, registerer prometheus.Registerer, colle
 
 // Describe lists the gauges.
 func (g *gauges) Describe(to chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{g.works, g.objects, g.watches, g.blocked} {
+	for _, desc := range []*prometheus.Desc{g.works, g.objects, g.watches, g.blocked, g.unowned} {
 		to <- desc
 	}
 }
@@ -178,4 +210,37 @@ func (g *gauges) Collect(to chan<- prometheus.Metric) {
 	send(g.watches, size.Refused, "refused")
 	send(g.watches, size.Beyond, "beyond")
 	send(g.blocked, g.notes.blocked())
+	if all, err := g.applied(); err == nil { // Otherwise the cache is not there yet.
+		for state, count := range countUnowned(all) {
+			send(g.unowned, count, state)
+		}
+	}
+}
+
+// countUnowned counts AppliedManifestWorks whose work the hub does not have, or in an older content, by their state.
+func countUnowned(all []workv1.AppliedManifestWork) map[string]int {
+	counts := map[string]int{"waiting": 0, "held": 0, "older": 0}
+	for i := range all {
+		applied := &all[i]
+		switch {
+		case !applied.DeletionTimestamp.IsZero():
+		case inventory.IsHeld(applied):
+			counts["held"]++
+		case inventory.IsOlder(applied):
+			counts["older"]++
+		case applied.Status.EvictionStartTime != nil:
+			counts["waiting"]++
+		}
+	}
+	return counts
+}
+
+// listApplied lists the AppliedManifestWorks of this agent from the cache.
+func (r *Reconciler) listApplied(ctx context.Context) ([]workv1.AppliedManifestWork, error) {
+	var all workv1.AppliedManifestWorkList
+	err := r.Spoke.GetCache().List(ctx, &all, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing the AppliedManifestWorks: %w", err)
+	}
+	return slices.DeleteFunc(all.Items, func(a workv1.AppliedManifestWork) bool { return a.Spec.AgentID != r.AgentID }), nil
 }

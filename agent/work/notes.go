@@ -96,6 +96,8 @@ type note struct {
 	unanswered delivery
 	// feedback limits statuses that differ in values of feedback alone.
 	feedback watch.Limiter
+	// timed says whether it was told how long the present content of the work took to be applied.
+	timed timed
 	// unservedSince is since when kinds are missing, definitions how many of their definitions were seen by then.
 	unservedSince time.Time
 	definitions   int

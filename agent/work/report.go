@@ -140,7 +140,7 @@ func (r *Reconciler) addReporters(mgr ctrl.Manager) error {
 		}
 	}
 	if r.Metrics != nil {
-		if err := mgr.Add(newGauges(r.Metrics, r.store, r.notes)); err != nil {
+		if err := mgr.Add(newGauges(r.Metrics, r.store, r.notes, r.listApplied)); err != nil {
 			return fmt.Errorf("adding the metrics of works: %w", err)
 		}
 	}

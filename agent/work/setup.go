@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -35,10 +36,13 @@ import (
 // HubHash returns the identity of a hub, see inventory.HubHash.
 func HubHash(server string) string { return inventory.HubHash(server) }
 
-// Transform is for the cache of ManifestWorks and AppliedManifestWorks: it drops the managed fields, which nothing
-// reads.
+// Transform is for the cache of ManifestWorks and AppliedManifestWorks: it drops the managed fields, and keeps of those
+// of a ManifestWork when its spec was written last (writtenAt).
 func Transform(obj any) (any, error) {
-	if object, ok := obj.(metav1.Object); ok {
+	switch object := obj.(type) {
+	case *workv1.ManifestWork:
+		object.ManagedFields = lastWrite(object.ManagedFields)
+	case metav1.Object:
 		object.SetManagedFields(nil)
 	}
 	return obj, nil

@@ -13,6 +13,9 @@ import (
 
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/spokelet/spokelet/internal/causes"
+	"github.com/spokelet/spokelet/internal/expiry"
 )
 
 // poll is how often the files are read, and the delay before a failed read of the Secret is tried again.
@@ -32,6 +35,8 @@ type Source struct {
 	Files Files
 	// Store creates a certificate if there are no files; nil creates none.
 	Store *Store
+	// Ends is told when the certificate ends. Optional.
+	Ends *expiry.Ends
 	// Clock is the clock of the polling.
 	Clock clock.WithTicker
 
@@ -103,6 +108,9 @@ func (s *Source) Refresh(ctx context.Context) error {
 
 // set replaces the certificate. It closes the channel of Changed when the authority changes.
 func (s *Source) set(serving *tls.Certificate, trusted []byte, next time.Time) {
+	if leaf := serving.Leaf; leaf != nil {
+		s.Ends.Set(expiry.Webhook, "", causes.Life{From: leaf.NotBefore, To: leaf.NotAfter})
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	trustChanged := s.serving == nil || !bytes.Equal(s.trusted, trusted)

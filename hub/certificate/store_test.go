@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/spokelet/spokelet/internal/expiry"
 )
 
 func newStore(c client.Client, clock *clocktesting.FakeClock) *Store {
@@ -99,19 +103,25 @@ func TestWhatIsInTheSecretButNoCertificateIsReplaced(t *testing.T) {
 func TestFilesComeFirst(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
 	dir := t.TempDir()
+	registry := prometheus.NewPedanticRegistry()
+	ends, err := expiry.New(registry, clock)
+	require.NoError(t, err)
 	s := &Source{
-		Files: Files{Dir: dir, CA: filepath.Join(dir, "ca.crt")}, Clock: clock,
+		Files: Files{Dir: dir, CA: filepath.Join(dir, "ca.crt")}, Clock: clock, Ends: ends,
 		Store: newStore(fake.NewClientBuilder().Build(), clock),
 	}
 	_, found := s.Trusted()
 	assert.False(t, found)
-	_, err := s.Certificate(nil)
+	_, err = s.Certificate(nil)
 	require.Error(t, err)
 
 	changed := s.Changed()
 	require.NoError(t, s.Load(t.Context()))
 	own, found := s.Trusted()
 	require.True(t, found, "without files it makes one")
+	told, err := testutil.GatherAndCount(registry, "spokelet_certificate_ends_timestamp_seconds", "spokelet_certificates_late")
+	require.NoError(t, err)
+	assert.Equal(t, 2, told, "the metrics have its end")
 	<-changed
 
 	changed = s.Changed()

@@ -109,6 +109,12 @@ func keyOf(request addon.Request) string {
 
 // Render implements addon.Agent. It renders the content that the rollout chose.
 func (a *agent) Render(_ context.Context, request addon.Request) (addon.Rendering, error) {
+	rendering, err := a.render(request)
+	a.registry.Renders.count(err)
+	return rendering, err
+}
+
+func (a *agent) render(request addon.Request) (addon.Rendering, error) {
 	c, in, err := a.input(request)
 	if err != nil {
 		return addon.Rendering{}, err

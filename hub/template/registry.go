@@ -41,6 +41,8 @@ type Registry struct {
 	Configurer addon.Configurer
 	// Home is the namespace of the hub manager; empty means names.NamespaceHub.
 	Home string
+	// Renders counts renderings, see NewRenders; nil counts none.
+	Renders *Renders
 
 	// compiled are templates, the large ones apart; signing are the custom signers of templates by UID and version.
 	compiled [2]compilations

@@ -371,12 +371,16 @@ func Differs(wire client.Object) bool {
 	differ := func(wanted, has string) bool { return wanted != "" && wanted != has }
 	switch a := wire.(type) {
 	case *addonv1alpha1.ManagedClusterAddOn:
-		hash := func(h *addonv1alpha1.ConfigSpecHash) string { return ptr.Deref(h, addonv1alpha1.ConfigSpecHash{}).SpecHash }
+		hash := func(h *addonv1alpha1.ConfigSpecHash) string {
+			return ptr.Deref(h, addonv1alpha1.ConfigSpecHash{}).SpecHash
+		}
 		return slices.ContainsFunc(a.Status.ConfigReferences, func(c addonv1alpha1.ConfigReference) bool {
 			return differ(hash(c.DesiredConfig), hash(c.LastAppliedConfig))
 		})
 	case *addonv1beta1.ManagedClusterAddOn:
-		hash := func(h *addonv1beta1.ConfigSpecHash) string { return ptr.Deref(h, addonv1beta1.ConfigSpecHash{}).SpecHash }
+		hash := func(h *addonv1beta1.ConfigSpecHash) string {
+			return ptr.Deref(h, addonv1beta1.ConfigSpecHash{}).SpecHash
+		}
 		return slices.ContainsFunc(a.Status.ConfigReferences, func(c addonv1beta1.ConfigReference) bool {
 			return differ(hash(c.DesiredConfig), hash(c.LastAppliedConfig))
 		})
