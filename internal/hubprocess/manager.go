@@ -20,6 +20,8 @@ import (
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/command"
 	"github.com/spokelet/spokelet/internal/decode"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/version"
 	"github.com/spokelet/spokelet/internal/watch"
 )
 
@@ -72,8 +74,8 @@ func NewManager(ctx context.Context, cfg *rest.Config, p Program) (*Manager, err
 		NewCache:       objects.NewCache,
 		Client:         client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 		LeaderElection: p.Election.LeaderElect, LeaderElectionID: p.Lease, LeaderElectionNamespace: p.Namespace,
-		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 &p.Election.LeaseDuration, RenewDeadline: &p.Election.RenewDeadline,
+		LeaderElectionReleaseOnCancel: true, LeaderElectionLabels: map[string]string{names.LabelVersion: version.Label()},
+		LeaseDuration: &p.Election.LeaseDuration, RenewDeadline: &p.Election.RenewDeadline,
 		RetryPeriod: &p.Election.RetryPeriod,
 		// We serve health ourselves (AddChecks), because the library does not report the cause.
 		HealthProbeBindAddress: Off,

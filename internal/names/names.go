@@ -39,6 +39,9 @@ const (
 	// ClaimAgentVersion is the claim by which an agent reports its version, as the program prints it. It is Spokelet's own
 	// addition; the cluster itself has no ClusterClaim of this name.
 	ClaimAgentVersion = "agent-version.spokelet.io"
+	// LabelVersion on the Lease of a hub manager is the version of the replica that leads
+	// (version.Label); it is one of the recommended labels of Kubernetes.
+	LabelVersion = "app.kubernetes.io/version"
 	// AnnotationInstallNamespace carries the v1alpha1 field spec.installNamespace in v1beta1.
 	AnnotationInstallNamespace = "addon.open-cluster-management.io/v1alpha1-install-namespace"
 	// AnnotationAddOnConfiguration carries the deprecated v1alpha1 field spec.addOnConfiguration of a

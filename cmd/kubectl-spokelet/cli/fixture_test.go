@@ -309,6 +309,9 @@ func governed(t *testing.T, h *hub) *hub {
 	manager["status"] = map[string]any{"readyReplicas": 2}
 	h.lists[pathDeployments] = []map[string]any{manager}
 	leader := of(names.NamespaceHub, "spokelet-hub")
+	meta, is := leader["metadata"].(map[string]any)
+	require.True(t, is)
+	meta["labels"] = map[string]any{names.LabelVersion: version.Label()}
 	leader["spec"] = map[string]any{
 		"holderIdentity": "spokelet-hub-7d_uid", "leaseDurationSeconds": 15,
 		"renewTime": noon().Add(-5 * time.Second).Format(metav1.RFC3339Micro),

@@ -109,6 +109,9 @@ func (f HubFacts) leads(finding Finding) Finding {
 			return finding.fails(causes.HubDown, "kubectl spokelet logs hub --errors")
 		}
 		finding.Evidence += "; " + holder + " leads"
+		if version := f.State.Leases[i].Metadata.Labels[names.LabelVersion]; version != "" {
+			finding.Evidence += ", at " + version
+		}
 	}
 	return finding
 }
