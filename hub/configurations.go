@@ -16,6 +16,7 @@ import (
 	"github.com/spokelet/spokelet/hub/rollout"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/objectwatch"
 )
@@ -34,7 +35,7 @@ type configurations struct {
 // newConfigurations returns what configures the add-ons of a hub, and adds the watches of configurations of any kind to
 // the manager.
 func newConfigurations(
-	mgr ctrl.Manager, c Config, addOns addonapi.Client, placements *fleet.Placements,
+	mgr ctrl.Manager, c Config, addOns addonapi.Client, placements *fleet.Placements, gates *gate.Reader,
 ) (*configurations, error) {
 	changed := objectwatch.NewChanges(2)
 	others, err := objectwatch.New(mgr.GetConfig(), c.WatchedConfigs, changed.Send)
@@ -52,11 +53,11 @@ func newConfigurations(
 	all := &configurations{admitted: make(chan event.GenericEvent, maxAdmitted)}
 	all.roller = &rollout.Reconciler{
 		Client: mgr.GetClient(), AddOns: addOns, Store: store, Clock: clock.RealClock{}, Wake: all.admitted,
-		Changed: changed.Receiver(0), Placements: placements,
+		Changed: changed.Receiver(0), Placements: placements, Gates: gates,
 	}
 	all.configurer = &configure.Configurer{
 		AddOns: addOns, Client: mgr.GetClient(), Store: store, Admission: all.roller.Admission, Changed: changed.Receiver(1),
-		Placements: placements, Precedence: c.ConfigPrecedence,
+		Placements: placements, Precedence: c.ConfigPrecedence, Gates: gates,
 	}
 	return all, nil
 }

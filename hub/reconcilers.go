@@ -26,9 +26,11 @@ import (
 	"github.com/spokelet/spokelet/hub/setbinding"
 	"github.com/spokelet/spokelet/hub/template"
 	"github.com/spokelet/spokelet/hub/token"
+	"github.com/spokelet/spokelet/hub/window"
 	"github.com/spokelet/spokelet/hub/work"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/hubprocess"
 	"github.com/spokelet/spokelet/internal/names"
 )
@@ -47,7 +49,11 @@ func setup(ctx context.Context, mgr *hubprocess.Manager, c Config, foreignWorks 
 		return err
 	}
 	placements := newPlacements(mgr, c.Placement, now)
-	configs, failed := newConfigurations(mgr, c, addOns, placements)
+	gates, failed := gate.NewReader(ctx, mgr.GetClient(), mgr.GetAPIReader())
+	if failed != nil {
+		return failed
+	}
+	configs, failed := newConfigurations(mgr, c, addOns, placements, gates)
 	if failed != nil {
 		return failed
 	}
@@ -90,11 +96,11 @@ func setup(ctx context.Context, mgr *hubprocess.Manager, c Config, foreignWorks 
 		configs.roller,
 		deployer,
 	}
-	optional, err := optionalReconcilers(mgr, c, placements.Passes)
+	optional, err := optionalReconcilers(mgr, c, placements.Passes, gates)
 	if err != nil {
 		return err
 	}
-	for _, r := range slices.Concat(reconcilers, smallReconcilers(mgr, addOns, c.Workers), optional) {
+	for _, r := range slices.Concat(reconcilers, smallReconcilers(mgr, addOns, gates, c.Workers), optional) {
 		if err := r.SetupWithManager(mgr); err != nil {
 			return fmt.Errorf("registering %T: %w", r, err)
 		}
@@ -104,7 +110,7 @@ func setup(ctx context.Context, mgr *hubprocess.Manager, c Config, foreignWorks 
 
 // smallReconcilers returns those that have what all have: of tokens, of cluster sets and of their bindings, and what
 // counts the fleet.
-func smallReconcilers(mgr ctrl.Manager, addOns addonapi.Client, workers int) []reconciler {
+func smallReconcilers(mgr ctrl.Manager, addOns addonapi.Client, gates *gate.Reader, workers int) []reconciler {
 	now := clock.RealClock{}
 	return []reconciler{
 		&token.Reconciler{
@@ -112,7 +118,7 @@ func smallReconcilers(mgr ctrl.Manager, addOns addonapi.Client, workers int) []r
 		},
 		&clusterset.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: workers},
 		&setbinding.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: workers},
-		&numbers.Numbers{Client: mgr.GetClient(), AddOns: addOns, Registry: metrics.Registry, Clock: now},
+		&numbers.Numbers{Client: mgr.GetClient(), AddOns: addOns, Gates: gates, Registry: metrics.Registry, Clock: now},
 	}
 }
 
@@ -134,9 +140,14 @@ func index(ctx context.Context, to client.FieldIndexer, addOns addonapi.Client, 
 }
 
 // optionalReconcilers returns the reconcilers that the configuration turns on.
-func optionalReconcilers(mgr ctrl.Manager, c Config, passes *fleet.Passes) ([]reconciler, error) {
+func optionalReconcilers(
+	mgr ctrl.Manager, c Config, passes *fleet.Passes, gates *gate.Reader,
+) ([]reconciler, error) {
 	var all []reconciler
 	now := clock.RealClock{}
+	if gates != nil {
+		all = append(all, &window.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: c.Workers})
+	}
 	if c.Placement {
 		all = append(all, &placement.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: now, Workers: c.Workers, Passes: passes,

@@ -17,6 +17,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -28,11 +30,13 @@ import (
 	"github.com/spokelet/spokelet/internal/objectwatch"
 )
 
-// recording is a manager that remembers what is added to it.
+// recording is a manager that remembers what is added to it, of a hub that serves all kinds.
 type recording struct {
 	ctrl.Manager
 	added []manager.Runnable
 }
+
+func (m *recording) GetAPIReader() client.Reader { return fake.NewClientBuilder().WithScheme(m.GetScheme()).Build() }
 
 func (m *recording) Add(r manager.Runnable) error {
 	m.added = append(m.added, r)

@@ -14,8 +14,10 @@ import (
 func TestCRDs(t *testing.T) {
 	assert.Equal(t, []string{
 		"addondeploymentconfigs.addon.open-cluster-management.io",
+		"addonpolicies.addon.spokelet.io",
 		"addontemplates.addon.open-cluster-management.io",
 		"clustermanagementaddons.addon.open-cluster-management.io",
+		"maintenancewindows.addon.spokelet.io",
 		"managedclusteraddons.addon.open-cluster-management.io",
 		"managedclusters.cluster.open-cluster-management.io",
 		"managedclustersetbindings.cluster.open-cluster-management.io",

@@ -13,6 +13,7 @@ import (
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/kept"
 	"github.com/spokelet/spokelet/internal/objectwatch"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -30,6 +31,8 @@ type Configurer struct {
 	Placements *fleet.Placements
 	// Admission admits add-ons to a new configuration; nil admits all at once.
 	Admission func(addOn metav1.Object, target []addonv1beta1.ConfigReference) addonconfig.Admission
+	// Gates says whether clusters may begin to change where no rollout decides that; nil lets all.
+	Gates *gate.Reader
 	// Precedence says which of several configurations of one kind counts.
 	Precedence addon.Precedence
 	// Changed sends the configurations of other kinds that changed; nil sends none.

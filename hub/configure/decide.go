@@ -55,6 +55,8 @@ type facts struct {
 	// planned reports whether a rollout decides when the add-on gets its target, and admission is its decision.
 	planned   bool
 	admission addonconfig.Admission
+	// gateWake is when a gate may decide something else by itself; zero for never.
+	gateWake time.Time
 	// storeErr is why the content of the target could not be stored.
 	storeErr error
 }
@@ -112,6 +114,7 @@ func decideFor(f facts, target addonconfig.Target) configuration {
 		}
 		return configuration{
 			references: current, configured: notConfigured(f.admission.Reason), held: f.admission.Reason,
+			recheck: f.gateWake,
 		}
 	}
 	if waiting != "" {

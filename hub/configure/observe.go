@@ -10,6 +10,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -54,8 +55,31 @@ func (c *Configurer) observe(
 			return f, err
 		}
 	}
-	f.planned, f.admission = c.admission(f)
-	return f, nil
+	if f.planned, f.admission = c.admission(f); f.planned {
+		return f, nil
+	}
+	return f, c.askGate(ctx, &f)
+}
+
+// askGate asks the gate of an add-on about which no rollout decides. What has begun goes on.
+func (c *Configurer) askGate(ctx context.Context, f *facts) error {
+	target := f.target()
+	if c.Gates == nil || !c.knowsTime() || target.Admitted(f.addOn) {
+		return nil
+	}
+	g, err := c.Gates.Gate(ctx, f.addOn.Name)
+	if err != nil || g.Open() {
+		return err
+	}
+	cluster, err := c.Gates.Cluster(ctx, f.addOn.Namespace)
+	if err != nil {
+		return err
+	}
+	content := gate.ContentName(f.addOn.Name, addonconfig.Fingerprint(target.Rolled()))
+	if v := g.Judge(cluster, content, c.Placements.Clock.Now()); v.Held != "" {
+		f.admission, f.gateWake = addonconfig.Admission{Reason: v.Held}, v.Wake
+	}
+	return nil
 }
 
 // configOf returns the configuration that a reference desires; one without a name if it desires none.

@@ -23,10 +23,12 @@ import (
 
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/causes"
 	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/objectwatch"
+	"github.com/spokelet/spokelet/internal/policies"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -42,7 +44,31 @@ func (c *Configurer) Watch(b *builder.Builder) *builder.Builder {
 		Watches(&clusterv1beta1.PlacementDecision{}, c.wakesAwaiting(placementOfDecision)).
 		Watches(c.AddOns.WatchedAddOn(), c.notesAddOns()).
 		Watches(&appsv1.ControllerRevision{}, handler.Funcs{DeleteFunc: c.storesAgain})
+	if c.Gates != nil {
+		edited := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+		b = b.Watches(&policies.AddOnPolicy{}, handler.EnqueueRequestsFromMapFunc(c.waitingAddOns), edited).
+			Watches(&policies.MaintenanceWindow{}, handler.EnqueueRequestsFromMapFunc(c.waitingAddOns), edited)
+	}
 	return c.watchConfigs(b)
+}
+
+// waitingAddOns enqueues the add-ons that wait, for a policy those of its name: one that a gate holds may begin, or waits
+// for another reason. Nothing is to be done for the others when a gate closes.
+func (c *Configurer) waitingAddOns(ctx context.Context, o client.Object) []ctrl.Request {
+	var of []client.ListOption
+	if _, is := o.(*policies.AddOnPolicy); is {
+		of = append(of, client.MatchingFields{addonapi.IndexName: o.GetName()})
+	}
+	var requests []ctrl.Request
+	err := c.AddOns.EachAddOn(ctx, func(addOn client.Object) {
+		if causes.Waits(addonapi.Conditions(addOn)) != nil {
+			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(addOn)})
+		}
+	}, of...)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "finding the add-ons that wait")
+	}
+	return requests
 }
 
 // watchConfigs adds the watches of configurations.

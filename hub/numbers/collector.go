@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -26,6 +27,8 @@ type Numbers struct {
 	Client client.Reader
 	// AddOns reads add-ons and their definitions.
 	AddOns addonapi.Client
+	// Gates has the policies of add-ons; nil has none.
+	Gates *gate.Reader
 	// Registry gets the metrics; nil gets none.
 	Registry prometheus.Registerer
 	Clock    clock.PassiveClock
@@ -72,12 +75,20 @@ func (n *Numbers) read(ctx context.Context) (fleet, error) {
 	if f.definitions, err = n.AddOns.ListClusterManagementAddOns(ctx); err != nil {
 		return fleet{}, err
 	}
+	f.paused = map[string]bool{}
+	for _, d := range f.definitions {
+		g, err := n.Gates.Gate(ctx, d.Name)
+		if err != nil {
+			return fleet{}, err
+		}
+		f.paused[d.Name] = g.Paused()
+	}
 	return count(f), nil
 }
 
 // descriptions describe the metrics.
 type descriptions struct {
-	clusters, addOns, rollouts, stopped, held, heartbeats, ends, late *prometheus.Desc
+	clusters, addOns, rollouts, stopped, held, paused, heartbeats, ends, late *prometheus.Desc
 }
 
 func describe() descriptions {
@@ -95,6 +106,7 @@ func describe() descriptions {
 			"more clusters failed than it tolerates.", "addon"),
 		held: metric("spokelet_fleet_removals_held", "Clusters from which an add-on is not removed until a person confirms "+
 			"it, because many lost it at once without an edit that explains it.", "addon"),
+		paused:     metric("spokelet_fleet_paused", "1 for an add-on whose AddOnPolicy is paused, and 0 for others.", "addon"),
 		heartbeats: metric("spokelet_fleet_heartbeat_age_seconds", "Ages of the heartbeats of accepted clusters, now."),
 		ends: metric("spokelet_fleet_certificate_ends_timestamp_seconds", "When the first certificate of a kind ends, as "+
 			"agents report it.", "kind"),
@@ -113,7 +125,7 @@ type collector struct {
 
 // Describe implements prometheus.Collector.
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.clusters, c.addOns, c.rollouts, c.stopped, c.held, c.heartbeats, c.ends, c.late} {
+	for _, d := range []*prometheus.Desc{c.clusters, c.addOns, c.rollouts, c.stopped, c.held, c.paused, c.heartbeats, c.ends, c.late} {
 		ch <- d
 	}
 }
@@ -142,6 +154,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	for name, count := range n.held {
 		gauge(c.held, float64(count), name)
+	}
+	for name, paused := range n.paused {
+		gauge(c.paused, paused, name)
 	}
 	for of, count := range n.late {
 		gauge(c.late, float64(count), string(of))

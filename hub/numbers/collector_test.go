@@ -34,6 +34,10 @@ spokelet_fleet_certificates_late{kind="agent"} 1
 spokelet_fleet_clusters{code="SPK020"} 1
 spokelet_fleet_clusters{code="SPK031"} 1
 spokelet_fleet_clusters{code="well"} 2
+# HELP spokelet_fleet_paused 1 for an add-on whose AddOnPolicy is paused, and 0 for others.
+# TYPE spokelet_fleet_paused gauge
+spokelet_fleet_paused{addon="logs"} 0
+spokelet_fleet_paused{addon="metrics"} 1
 # HELP spokelet_fleet_removals_held Clusters from which an add-on is not removed until a person confirms it, because many lost it at once without an edit that explains it.
 # TYPE spokelet_fleet_removals_held gauge
 spokelet_fleet_removals_held{addon="logs"} 0
@@ -48,7 +52,7 @@ spokelet_fleet_rollouts{addon="logs",state="waiting"} 1
 spokelet_fleet_rollouts_stopped{addon="logs"} 1
 spokelet_fleet_rollouts_stopped{addon="metrics"} 0
 `), "spokelet_fleet_addons", "spokelet_fleet_clusters", "spokelet_fleet_rollouts",
-		"spokelet_fleet_rollouts_stopped", "spokelet_fleet_removals_held", "spokelet_fleet_certificates_late",
+		"spokelet_fleet_rollouts_stopped", "spokelet_fleet_removals_held", "spokelet_fleet_paused", "spokelet_fleet_certificates_late",
 		"spokelet_fleet_certificate_ends_timestamp_seconds"))
 	problems, err := testutil.CollectAndLint(c)
 	require.NoError(t, err)

@@ -37,6 +37,8 @@ type facts struct {
 	addOns      []client.Object
 	definitions []*addonv1beta1.ClusterManagementAddOn
 	leases      []coordinationv1.Lease
+	// paused are the add-ons whose policy is paused.
+	paused map[string]bool
 }
 
 // ofAddOn is a code or a stage of an add-on.
@@ -54,6 +56,8 @@ type fleet struct {
 	stopped map[string]int
 	// held is from how many clusters the removal of each add-on is held; zero for those that have none.
 	held map[string]int
+	// paused is 1 for each add-on that is paused, and 0 for others.
+	paused map[string]float64
 	// ages are the ages of the heartbeats of accepted clusters.
 	ages []time.Duration
 	// firstEnds are when the first certificate of a kind ends, where one is told. late is how many of them should have been
@@ -66,10 +70,14 @@ type fleet struct {
 func count(f facts) fleet {
 	n := fleet{
 		clusters: map[causes.Code]int{}, addOns: map[ofAddOn[causes.Code]]int{}, stages: map[ofAddOn[causes.Stage]]int{},
-		stopped: map[string]int{}, held: map[string]int{},
+		stopped: map[string]int{}, held: map[string]int{}, paused: map[string]float64{},
 		firstEnds: map[kind]time.Time{}, late: map[kind]int{kindAgent: 0, kindAddOn: 0},
 	}
 	for _, d := range f.definitions {
+		n.paused[d.Name] = 0
+		if f.paused[d.Name] {
+			n.paused[d.Name] = 1
+		}
 		n.stopped[d.Name], n.held[d.Name] = stopped(d), causes.RemovalsHeld(d.Annotations)
 	}
 	clusters := map[string]*clusterv1.ManagedCluster{}

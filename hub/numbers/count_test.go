@@ -85,6 +85,7 @@ func broken() facts {
 				names.AnnotationRemovalState: `{"held":"AAAAAAAABBBBBBBBCCCCCCCC"}`,
 			}}},
 		},
+		paused: map[string]bool{"metrics": true},
 		leases: []coordinationv1.Lease{
 			heartbeat("a", 30*time.Second), heartbeat("b", -time.Hour), heartbeat("c", 3*time.Hour), heartbeat("d", time.Hour),
 		},

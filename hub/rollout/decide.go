@@ -3,7 +3,6 @@ package rollout
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -15,7 +14,7 @@ import (
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/hub/rollout/planner"
 	"github.com/spokelet/spokelet/internal/addonconfig"
-	"github.com/spokelet/spokelet/internal/confighash"
+	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -40,6 +39,9 @@ type facts struct {
 	admitted map[string]admission
 	// ways are those of an earlier plan, by cluster.
 	ways map[string]way
+	// gate says whether clusters may begin to change, and clusters is what it knows of them.
+	gate     gate.Gate
+	clusters map[string]gate.Cluster
 }
 
 // admission is the decision about one cluster.
@@ -71,21 +73,24 @@ type plan struct {
 	placements []planner.Result
 	// stuck are the stuck add-ons of each placement.
 	stuck []stuckAddOns
+	// gated are the contents that clusters wait for because of the gate.
+	gated contentsOf
 	// wake is when time alone may change the decision; zero for never.
 	wake time.Time
 }
 
 // decide plans the rollout.
 func decide(f facts) plan {
-	p := plan{decided: decided{make(map[string]admission, len(f.members)), map[string]way{}}}
+	p := plan{decided: decided{make(map[string]admission, len(f.members)), map[string]way{}}, gated: contentsOf{}}
 	looked := sets.New[string]()
 	given := planner.Fleet{Now: f.now, Placements: make([]planner.Placement, len(f.placements))}
 	all := make([]targets, len(f.placements))
 	for index := range f.placements {
-		var stuck stuckAddOns
-		given.Placements[index], stuck = f.placement(index, &all[index], p.ways, looked)
-		p.stuck = append(p.stuck, stuck)
-		p.wake = reconcile.Earliest(p.wake, stuck.recheck)
+		s := f.placement(index, &all[index], p.ways, looked)
+		given.Placements[index] = s.placement
+		p.stuck = append(p.stuck, s.stuck)
+		p.gated.merge(s.gated)
+		p.wake = reconcile.Earliest(reconcile.Earliest(p.wake, s.stuck.recheck), s.gateWake)
 	}
 	uncertain, until := f.hold(given.Placements)
 	p.wake = reconcile.Earliest(p.wake, until)
@@ -287,24 +292,27 @@ type survey struct {
 
 	placement planner.Placement
 	stuck     stuckAddOns
+	// gated are the contents that clusters wait for because of the gate, and gateWake when that may change by itself.
+	gated    contentsOf
+	gateWake time.Time
 }
 
 // placement returns the placement at index with the clusters that it owns, and adds their targets and ways, and those
 // of the earlier ways that it looked at.
 func (f facts) placement(
 	index int, of *targets, ways map[string]way, looked sets.Set[string],
-) (planner.Placement, stuckAddOns) {
+) survey {
 	strategy, selection := f.cma.Spec.InstallStrategy.Placements[index], f.placements[index]
 	s := survey{
 		f: f, index: index, soak: addonconfig.MinSuccessTime(strategy.RolloutStrategy),
 		deadline: planner.Deadline(strategy.RolloutStrategy), of: of, ways: ways, looked: looked,
-		common: f.target(&addonv1beta1.ManagedClusterAddOn{}, index),
+		common: f.target(&addonv1beta1.ManagedClusterAddOn{}, index), gated: contentsOf{},
 		placement: planner.Placement{
 			Strategy: strategy.RolloutStrategy, GroupSize: groupSize(selection.Placement),
 			Selected: len(selection.Names), Clusters: make([]planner.Cluster, 0, len(selection.Names)),
 		},
 	}
-	of.common = Fingerprint(s.common.Rolled())
+	of.common = addonconfig.Fingerprint(s.common.Rolled())
 	s.leaving, s.stuck.recheck = selection.Leaving(f.now)
 	for _, cluster := range selection.Names {
 		s.look(cluster, selection.Groups[cluster])
@@ -312,7 +320,7 @@ func (f facts) placement(
 	for cluster, group := range s.leaving { // One that is on its way there keeps its place, and one that failed counts.
 		s.look(cluster, group)
 	}
-	return s.placement, s.stuck
+	return s
 }
 
 // look looks at a cluster in a decision group.
@@ -391,7 +399,7 @@ func (s *survey) judge(m *member, c *planner.Cluster) way {
 	target := s.common
 	if len(m.configs) > 0 || len(target.Waiting) > 0 {
 		target = s.f.target(m.addOn(), s.index)
-		s.of.set(c.Name, Fingerprint(target.Rolled()))
+		s.of.set(c.Name, addonconfig.Fingerprint(target.Rolled()))
 	}
 	before := s.way(m, target)
 	c.State, c.Since, c.Due = s.state(m, target, before)
@@ -401,12 +409,26 @@ func (s *survey) judge(m *member, c *planner.Cluster) way {
 	}
 	awaitsTurn := c.State == planner.Pending && len(target.Waiting) > 0 && !target.Admitted(m.addOn())
 	c.Held = cmp.Or(s.f.keeps(s.index, m), heldBy(target, awaitsTurn))
+	if c.State == planner.Pending && c.Held == "" && !c.Leaving {
+		s.askGate(c, target)
+	}
 	if c.Leaving {
 		c.Held = "keeps what it has while the decisions of placement " + s.f.placements[s.index].Key.String() + " change"
 		return before
 	}
 	s.stuck.add(m, c.State == planner.Pending && c.Held == "", s.f.now)
 	return before
+}
+
+// askGate holds a cluster that may not begin to change to its target.
+func (s *survey) askGate(c *planner.Cluster, target addonconfig.Target) {
+	if s.f.gate.Open() {
+		return
+	}
+	name := gate.ContentName(s.f.cma.Name, s.of.target(c.Name))
+	verdict := s.gated.ask(s.f.gate, s.f.clusters[c.Name], name, target, s.f.now)
+	s.gateWake = reconcile.Earliest(s.gateWake, verdict.Wake)
+	c.Held, c.Gated = verdict.Held, verdict.Held != ""
 }
 
 // add adds a cluster to the placement, with its way before this plan.
@@ -508,17 +530,4 @@ func (f facts) owns(index int, cluster string) bool {
 		}
 	}
 	return true
-}
-
-// Fingerprint identifies the content of references in their order.
-func Fingerprint(references []addonv1beta1.ConfigReference) string {
-	keys := make([]string, 0, len(references))
-	for _, reference := range references {
-		key := reference.Group + "/" + reference.Resource
-		if desired := reference.DesiredConfig; desired != nil {
-			key = confighash.Key(reference.ConfigGroupResource, desired.ConfigReferent) + "@" + desired.SpecHash
-		}
-		keys = append(keys, key)
-	}
-	return strings.Join(keys, ",")
 }

@@ -52,7 +52,7 @@ func TestAClusterBetweenTwoPagesKeepsItsPlaceInTheRollout(t *testing.T) {
 		},
 		"one that waited is not told another reason": {
 			c: fixture.AddOn("c", old), at: now, admits: true, why: "its turn",
-			before: admission{target: Fingerprint(fixture.AddOn("c", fixture.Desires(template, "t")).Status.ConfigReferences),
+			before: admission{target: addonconfig.Fingerprint(fixture.AddOn("c", fixture.Desires(template, "t")).Status.ConfigReferences),
 				reason: "its turn"},
 		},
 	} {
@@ -90,7 +90,7 @@ func TestAClusterBetweenTwoPagesOfALaterPlacementDoesNotGetTheConfigurationOfAnE
 			placements: []*fleet.Decisions{selects("c"), byOthers("q", now, whole, []string{"a", "b"}, []string{"d"})},
 			members:    membersOf(fixture.AddOn("c", fixture.Has(second, "u"))),
 		})
-		target := Fingerprint(fixture.AddOn("c", fixture.Desires(first, "t")).Status.ConfigReferences)
+		target := addonconfig.Fingerprint(fixture.AddOn("c", fixture.Desires(first, "t")).Status.ConfigReferences)
 		assert.Equal(t, granted, p.admissions["c"] == admission{
 			addOn: p.admissions["c"].addOn, target: target, granted: true, since: now.Add(after),
 		}, "%s: %+v", after, p.admissions["c"])

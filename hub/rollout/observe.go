@@ -16,6 +16,7 @@ import (
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/decode"
+	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -62,7 +63,22 @@ func (r *Reconciler) observe(ctx context.Context, name string, now time.Time) (f
 	}
 	before, _ := r.decided.Get(name)
 	f.admitted, f.ways = before.admissions, before.ways
-	return f, nil
+	return f, r.observeGate(ctx, name, &f)
+}
+
+// observeGate reads the gate of an add-on, and what it needs to know of the clusters.
+func (r *Reconciler) observeGate(ctx context.Context, name string, f *facts) error {
+	var err error
+	if f.gate, err = r.Gates.Gate(ctx, name); err != nil || !f.gate.HasWindows() {
+		return err
+	}
+	f.clusters = make(map[string]gate.Cluster, len(f.members))
+	for cluster := range f.members {
+		if f.clusters[cluster], err = r.Gates.Cluster(ctx, cluster); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // served returns those of the selected clusters without an add-on that will get it.

@@ -18,6 +18,7 @@ import (
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/kept"
 	"github.com/spokelet/spokelet/internal/objectwatch"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -40,6 +41,8 @@ type Reconciler struct {
 	Placements *fleet.Placements
 	// Store reads configurations, and deletes contents that nothing refers to.
 	Store *addonconfig.Store
+	// Gates has the policies and windows of add-ons; nil has none.
+	Gates *gate.Reader
 	// Clock is the clock of a pass.
 	Clock clock.PassiveClock
 	// Wake receives the add-ons whose admission changed; nil wakes none. A send blocks until it is received.
@@ -87,6 +90,7 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) reconcile.Outcome
 	}
 	r.wake(ctx, name, woken)
 	outcome := reconcile.FromError(client.IgnoreNotFound(err)).And(reconcile.DoneUntil(p.wake))
+	outcome = outcome.And(reconcile.FromError(r.reportGate(ctx, f, p)))
 	return outcome.And(r.collect(ctx, name, f, after))
 }
 
@@ -95,7 +99,7 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) reconcile.Outcome
 func (r *Reconciler) Admission(addOn metav1.Object, target []addonv1beta1.ConfigReference) addonconfig.Admission {
 	plan, _ := r.decided.Get(addOn.GetName())
 	decision := plan.admissions[addOn.GetNamespace()]
-	if !decision.isAbout(addOn.GetUID(), Fingerprint(target)) {
+	if !decision.isAbout(addOn.GetUID(), addonconfig.Fingerprint(target)) {
 		return addonconfig.Admission{}
 	}
 	return addonconfig.Admission{Granted: decision.granted, Reason: decision.reason, Way: decision.way}
@@ -156,4 +160,14 @@ func (r *Reconciler) collect(
 		outcome = outcome.And(reconcile.FromError(r.Store.Forget(ctx, revision)))
 	}
 	return outcome
+}
+
+// reportGate writes the status of the policy of an add-on.
+func (r *Reconciler) reportGate(ctx context.Context, f facts, p plan) error {
+	policy := f.gate.Policy()
+	if policy == nil {
+		return nil
+	}
+	_, err := reconcile.PatchStatus(ctx, r.Client, policy, concludeGate(policy, p.gated))
+	return client.IgnoreNotFound(err)
 }

@@ -23,8 +23,10 @@ import (
 
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/objectwatch"
+	"github.com/spokelet/spokelet/internal/policies"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -47,6 +49,15 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	for _, config := range r.Store.Watched() {
 		controller = controller.Watches(config, handler.EnqueueRequestsFromMapFunc(r.ofConfig),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	}
+	if r.Gates != nil {
+		edited := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+		controller = controller.
+			Watches(&policies.AddOnPolicy{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []ctrl.Request {
+				return []ctrl.Request{request(o.GetName())}
+			}), edited).
+			Watches(&policies.MaintenanceWindow{}, handler.EnqueueRequestsFromMapFunc(r.ofWindow), edited).
+			Watches(&clusterv1.ManagedCluster{}, batched(r.ofMovedCluster), builder.WithPredicates(gate.PlaceChanged()))
 	}
 	if r.Changed != nil {
 		controller = controller.WatchesRawSource(source.TypedChannel(r.Changed,
@@ -136,6 +147,48 @@ func servesChanged() predicate.Predicate {
 				was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero())
 		},
 	}
+}
+
+// ofWindow maps a window to the ClusterManagementAddOns that it is for.
+func (r *Reconciler) ofWindow(ctx context.Context, o client.Object) []ctrl.Request {
+	window, is := o.(*policies.MaintenanceWindow)
+	if !is {
+		return nil
+	}
+	if len(window.Spec.AddOns) == 0 {
+		return r.all(ctx)
+	}
+	requests := make([]ctrl.Request, 0, len(window.Spec.AddOns))
+	for _, name := range window.Spec.AddOns {
+		requests = append(requests, request(name))
+	}
+	return requests
+}
+
+// all returns requests for all ClusterManagementAddOns.
+func (r *Reconciler) all(ctx context.Context) []ctrl.Request {
+	definitions, err := r.AddOns.ListClusterManagementAddOns(ctx)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "finding the ClusterManagementAddOns of a window")
+	}
+	requests := make([]ctrl.Request, 0, len(definitions))
+	for _, d := range definitions {
+		requests = append(requests, request(d.Name))
+	}
+	return requests
+}
+
+// ofMovedCluster maps a cluster of which windows know something else now to the ClusterManagementAddOns whose placements
+// select it, where there are windows.
+func (r *Reconciler) ofMovedCluster(ctx context.Context, o client.Object) []ctrl.Request {
+	has, err := r.Gates.HasWindows(ctx)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "finding whether there are windows")
+	}
+	if !has {
+		return nil
+	}
+	return r.ofCluster(ctx, o)
 }
 
 // ofConfig maps a config to the ClusterManagementAddOns that name it, or whose add-ons do.

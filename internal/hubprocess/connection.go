@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/policies"
 	"github.com/spokelet/spokelet/internal/roundtrip"
 )
 
@@ -83,7 +84,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	var failed error
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, addonv1alpha1.Install, addonv1beta1.Install, clusterv1.Install,
-		clusterv1beta1.Install, clusterv1beta2.Install, workv1.Install,
+		clusterv1beta1.Install, clusterv1beta2.Install, workv1.Install, policies.Install,
 	} {
 		failed = errors.Join(failed, add(scheme))
 	}

@@ -102,6 +102,14 @@ func (w Window) At(now time.Time) State {
 	return State{Active: !end.IsZero(), Changes: end}
 }
 
+// Next returns when the next occurrence begins after an instant; zero for never.
+func (w Window) Next(now time.Time) time.Time {
+	for start := range w.starts(now) {
+		return start
+	}
+	return time.Time{}
+}
+
 // Verdict says whether changes may begin.
 type Verdict struct {
 	Open bool

@@ -116,6 +116,7 @@ func TestWhatCannotBeUsedIsSaid(t *testing.T) {
 	}
 }
 
+// Shows: policies/window-judge
 func TestWhetherChangesMayBegin(t *testing.T) {
 	allow := func(name, schedule string, lasts time.Duration) windows.Window {
 		return parse(t, windows.Spec{Name: name, Schedule: schedule, Duration: lasts})
@@ -194,6 +195,7 @@ func oracle(t *testing.T, schedule string, location *time.Location, from time.Ti
 	return starts
 }
 
+// Shows: policies/window-clock
 func TestWindowsAreThoseOfTheClock(t *testing.T) {
 	random := rand.New(rand.NewPCG(26, 11))
 	pick := func(all ...string) string { return all[random.IntN(len(all))] }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"os"
@@ -209,14 +210,36 @@ func write(from, to string) error {
 		if raw, err = completed(name, raw); err != nil {
 			return fmt.Errorf("adding to %s: %w", name, err)
 		}
-		raw = bounded(raw)
-		target := filepath.Join(to, name)
-		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-			return fmt.Errorf("making the folder of %s: %w", target, err)
+		if err := writeBounded(filepath.Join(to, name), raw); err != nil {
+			return err
 		}
-		if err := os.WriteFile(target, raw, 0o644); err != nil {
-			return fmt.Errorf("writing %s: %w", target, err)
+	}
+	for _, name := range ours() {
+		raw, err := own.ReadFile("own/" + name)
+		if err != nil {
+			return fmt.Errorf("reading our definition %s: %w", name, err)
 		}
+		if err := writeBounded(filepath.Join(to, "hub", name), raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// own has the definitions of our own kinds, and ours their files.
+//
+//go:embed own
+var own embed.FS
+
+func ours() []string { return []string{"addonpolicies.yaml", "maintenancewindows.yaml"} }
+
+// writeBounded writes a definition with bounds to a file.
+func writeBounded(target string, raw []byte) error {
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return fmt.Errorf("making the folder of %s: %w", target, err)
+	}
+	if err := os.WriteFile(target, bounded(raw), 0o644); err != nil {
+		return fmt.Errorf("writing %s: %w", target, err)
 	}
 	return nil
 }

@@ -231,12 +231,14 @@ func (w *world) edit(p *place) {
 	case 2:
 		w.group(p, &p.clusters[at])
 	case 3, 4:
-		p.clusters[at].Held = "its own configuration does not exist"
+		p.clusters[at].Held, p.clusters[at].Gated = "its own configuration does not exist", false
 	case 5, 6, 7:
-		p.clusters[at].Held = ""
+		p.clusters[at].Held, p.clusters[at].Gated = "", false
 	case 8:
 		// A configuration of its own changes.
 		revise(&p.clusters[at])
+	case 11, 12:
+		p.clusters[at].Held, p.clusters[at].Gated = "no window allows it now", true
 	case 9, 10:
 		// A user deletes the add-on, and it is created again.
 		p.clusters[at].State, p.clusters[at].Since, p.clusters[at].Broken = planner.Awaited, time.Time{}, false
@@ -270,7 +272,7 @@ func (w *world) end() {
 			p.settings = drawSettings(w.Random)
 		}
 		for i := range p.clusters {
-			p.clusters[i].Held = ""
+			p.clusters[i].Held, p.clusters[i].Gated = "", false
 			if c := &p.clusters[i]; c.State == planner.Awaited {
 				c.State = planner.Pending
 			}

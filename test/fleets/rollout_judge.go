@@ -20,8 +20,8 @@ type stage struct {
 	index int
 	name  string
 
-	size, eligible, busy, failures, settled, awaited int
-	admitted                                         []string
+	size, eligible, busy, failures, settled, awaited, gated int
+	admitted                                                []string
 }
 
 func (s stage) compare(other stage) int {
@@ -98,6 +98,8 @@ func (w *world) stages(p *place, r planner.Result) []stage {
 		switch {
 		case eligible(c):
 			st.eligible++
+		case c.State == planner.Pending && c.Gated:
+			st.gated++
 		case p.busy(c, w.now):
 			st.busy++
 		case c.State == planner.Succeeded:
@@ -180,7 +182,7 @@ func (w *world) judgeStages(p *place, stages []stage) {
 		case open && len(s.admitted) < min(free, s.eligible):
 			w.Violate("%v are admitted where %d slots are free and %d clusters wait", s.admitted, free, s.eligible)
 		}
-		if s.eligible > 0 || s.busy > 0 || s.awaited > 0 || !s.late && s.settled == 0 {
+		if s.eligible > 0 || s.busy > 0 || s.awaited > 0 || s.gated > 0 || !s.late && s.settled == 0 {
 			open = false
 		}
 	}

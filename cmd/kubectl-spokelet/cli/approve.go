@@ -92,6 +92,9 @@ type sentence struct {
 	asker, age string
 }
 
+// refused reports whether nothing is written.
+func (s sentence) refused() bool { return len(s.Operations) == 0 && s.New == nil }
+
 // written is one write of approve, as programs read it.
 type written struct {
 	// Object is its kind and name, as "-o name" writes it.
@@ -108,7 +111,7 @@ func (p *Plugin) carryOut(ctx context.Context, hub *fleet.Hub, edits []sentence,
 	var failed error
 	for _, edit := range edits {
 		one := written{Object: kindOf(edit.Resource) + "/" + edit.Name, Says: edit.says, DryRun: dry}
-		if one.Refused = len(edit.Operations) == 0; one.Refused {
+		if one.Refused = edit.refused(); one.Refused {
 			refused = true
 		} else if failed = carry(ctx, hub, edit, dry); failed != nil {
 			break
@@ -150,8 +153,11 @@ func carry(ctx context.Context, hub *fleet.Hub, edit sentence, dry bool) error {
 
 // kindOf is the kind of a resource that approve writes, as answers name it.
 func kindOf(r fleet.Resource) string {
-	if r == fleet.ResourceOf[fleet.Cluster]() {
+	switch r {
+	case fleet.ResourceOf[fleet.Cluster]():
 		return report.KindCluster
+	case addOnPolicies():
+		return "addonpolicy"
 	}
 	return report.KindRequest
 }

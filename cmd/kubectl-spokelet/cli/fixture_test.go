@@ -113,6 +113,10 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		h.written = append(h.written, r.URL.RequestURI()+" "+string(body))
 		write(http.StatusOK, map[string]any{})
+	case r.Method == http.MethodPost && plural == "addonpolicies":
+		body, _ := io.ReadAll(r.Body)
+		h.written = append(h.written, r.URL.RequestURI()+" "+string(body))
+		write(http.StatusCreated, map[string]any{})
 	case r.Method == http.MethodPost && plural == "selfsubjectaccessreviews":
 		var review authorizationv1.SelfSubjectAccessReview
 		_ = json.NewDecoder(r.Body).Decode(&review)

@@ -45,18 +45,13 @@ func (p *Plugin) rollout() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return p.history(c.Context(), args[1]) },
 	}
 	c.AddCommand(status, history)
-	for verb, does := range map[string]string{
-		"pause": "Keep clusters from getting a change", "resume": "Let a paused rollout go on",
-		"approve": "Approve the content of a rollout", "undo": "Give clusters their former content back",
-	} {
-		c.AddCommand(&cobra.Command{
-			Use: verb + " addon NAME", Short: does + " (needs a hub manager with AddOnPolicy)", Args: oneAddOn,
-			RunE: func(*cobra.Command, []string) error {
-				return fmt.Errorf("%w: this hub cannot %s a rollout: that needs the kind AddOnPolicy (addon.spokelet.io), which "+
-					"no hub manager has yet. Until then, edit the ClusterManagementAddOn or its template", errUse, verb)
-			},
-		})
-	}
+	c.AddCommand(p.pause(), p.resume(), p.approveContent(), &cobra.Command{
+		Use: "undo addon NAME", Short: "Give clusters their former content back (no hub manager can yet)", Args: oneAddOn,
+		RunE: func(*cobra.Command, []string) error {
+			return fmt.Errorf("%w: no hub manager can undo a rollout yet. Until then, give the ClusterManagementAddOn or its "+
+				"template the former content (kubectl spokelet rollout history)", errUse)
+		},
+	})
 	return c
 }
 

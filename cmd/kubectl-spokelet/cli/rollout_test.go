@@ -83,11 +83,6 @@ func TestHowFarARolloutIs(t *testing.T) {
 			golden(t, name, got.out)
 		})
 	}
-	for _, verb := range []string{"pause", "resume", "approve", "undo"} {
-		got := plays(t, shelf(), "rollout", verb, "addon", "logs")
-		assert.Equal(t, statusUse, got.status)
-		assert.Contains(t, got.errs, "needs the kind AddOnPolicy", "it says so until the hub can")
-	}
 	got := plays(t, shelf(), "rollout", "status", "logs")
 	assert.Equal(t, statusUse, got.status)
 	got = plays(t, shelf(), "rollout", "status", "addon", "nothing")

@@ -9,10 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Edit is a change of one object as a JSON patch.
+// Edit is a change of one object as a JSON patch, or a new object.
 type Edit struct {
 	Resource Resource
 	Name     string
+	// New is the object to create; nil for a change.
+	New any
 	// Part is a subresource; empty for the object itself.
 	Part       string
 	Operations []Operation
@@ -32,6 +34,9 @@ func (h *Hub) Write(ctx context.Context, e Edit, dry bool) error {
 	if err != nil {
 		return err
 	}
+	if e.New != nil {
+		return h.create(ctx, e, path, dry)
+	}
 	path += "/" + e.Name
 	if e.Part != "" {
 		path += "/" + e.Part
@@ -46,6 +51,22 @@ func (h *Hub) Write(ctx context.Context, e Edit, dry bool) error {
 	}
 	if err := request.Do(ctx).Error(); err != nil {
 		return fmt.Errorf("changing %s %s: %w", e.Resource, e.Name, err)
+	}
+	return nil
+}
+
+// create creates the new object of an edit.
+func (h *Hub) create(ctx context.Context, e Edit, path string, dry bool) error {
+	body, err := json.Marshal(e.New)
+	if err != nil {
+		return fmt.Errorf("encoding %s %s: %w", e.Resource, e.Name, err)
+	}
+	request := h.client.Post().AbsPath(path).SetHeader("Content-Type", "application/json").Body(body)
+	if dry {
+		request.Param("dryRun", metav1.DryRunAll)
+	}
+	if err := request.Do(ctx).Error(); err != nil {
+		return fmt.Errorf("creating %s %s: %w", e.Resource, e.Name, err)
 	}
 	return nil
 }

@@ -535,6 +535,34 @@ func TestAnAddOnThatIsNotInstalledYetIsAwaited(t *testing.T) {
 	}
 }
 
+// Shows: policies/window-order
+func TestLaterGroupsWaitForTheWindowsOfEarlierOnes(t *testing.T) {
+	const (
+		canary   = `{type: Progressive, progressive: {maxConcurrency: 1, mandatoryDecisionGroups: [{groupName: canary}]}}`
+		perGroup = `{type: ProgressivePerGroup}`
+	)
+	tests := map[string]decision{
+		"the canary is in no window": {
+			strategy: canary, clusters: "a/0 pending, x/1=canary pending gated, y/1=canary done", waiting: "a x",
+			remark: "1 of 2 clusters of mandatory decision group 1 (canary) wait for a policy or a window, so later groups wait",
+		},
+		"the others of its group move": {
+			strategy: canary, clusters: "a/0 pending, x/1=canary pending gated, y/1=canary pending", admitted: "y", waiting: "a x",
+			remark: "1 of 2 clusters of mandatory decision group 1 (canary) wait for a policy or a window, so later groups wait",
+		},
+		"nobody waits for the window of a later group": {
+			strategy: perGroup, clusters: "a/0 pending, b/1 pending gated", admitted: "a", waiting: "b",
+		},
+		"its slot is for the next one": {
+			strategy: canary, clusters: "a/0 pending gated, b/0 pending, x/1=canary done", admitted: "b", waiting: "a",
+		},
+		"it counts as no failure": {strategy: perGroup, clusters: "a/0 pending gated 900h", waiting: "a"},
+	}
+	for name, test := range tests {
+		t.Run(name, test.check)
+	}
+}
+
 // Shows: hub/phase
 func TestTheStatesOfAClusterAreOneTable(t *testing.T) {
 	const within, without = `progressDeadline: 1h, minSuccessTime: 10m`, `minSuccessTime: 10m`
@@ -548,6 +576,9 @@ func TestTheStatesOfAClusterAreOneTable(t *testing.T) {
 		"likewise without a deadline":          {"a awaited 900h", without, false, false, true},
 		"pending":                              {"a pending", within, false, false, true},
 		"held":                                 {"a pending held", within, false, false, false},
+		"in no window":                         {"a pending gated", within, false, false, true},
+		"in no window for very long":           {"a pending gated 900h", within, false, false, true},
+		"in no window after a failure":         {"a pending again gated", within, true, false, false},
 		"awaited after a failure":              {"a awaited again", within, true, false, false},
 		"pending after a failure":              {"a pending again", within, true, false, false},
 		"likewise, and held":                   {"a pending again held", within, true, false, false},

@@ -67,6 +67,8 @@ type wave struct {
 	// limit is how many clusters may move at a time, tolerated how many may fail.
 	limit, tolerated                     int
 	size, waiting, slots, failures, done int
+	// gated is how many clusters wait for a policy or a window.
+	gated int
 	// awaited are the clusters that have no add-on yet.
 	awaited []string
 }
@@ -76,7 +78,7 @@ func (w wave) stopped() bool { return w.failures > w.tolerated }
 
 // finished reports whether the next wave may begin.
 func (w wave) finished() bool {
-	return w.waiting == 0 && w.slots == 0 && len(w.awaited) == 0 && (w.key.kind != mandatoryGroup || w.done > 0)
+	return w.waiting == 0 && w.gated == 0 && w.slots == 0 && len(w.awaited) == 0 && (w.key.kind != mandatoryGroup || w.done > 0)
 }
 
 // wavesOf returns the waves of the clusters in their order, and writes into each cluster which is its own.
@@ -148,6 +150,8 @@ func (w *wave) add(m *member) {
 	switch m.phase {
 	case waiting:
 		w.waiting++
+	case gated:
+		w.gated++
 	case awaited:
 		w.awaited = append(w.awaited, m.Name)
 	case done:
@@ -262,10 +266,14 @@ func remarks(r rules, waves []wave, clusters int) []string {
 	}
 	for n, w := range waves {
 		others := slices.ContainsFunc(waves, func(w wave) bool { return w.waiting > 0 })
-		if others && w.key.kind == mandatoryGroup && w.waiting+w.slots+w.failures+w.done+len(w.awaited) == 0 {
+		if others && w.key.kind == mandatoryGroup && w.waiting+w.gated+w.slots+w.failures+w.done+len(w.awaited) == 0 {
 			found = append(found, fmt.Sprintf("no cluster of %s may be changed, so the others wait", w.key))
 		}
 		later := slices.ContainsFunc(waves[n+1:], func(w wave) bool { return w.waiting > 0 })
+		if later && w.gated > 0 {
+			found = append(found, fmt.Sprintf("%d of %d clusters of %s wait for a policy or a window, so later groups wait",
+				w.gated, w.size, w.key))
+		}
 		if later && len(w.awaited) > 0 {
 			found = append(found, fmt.Sprintf("the add-on is not installed yet on %d of %d clusters of %s (%s), so later "+
 				"groups wait", len(w.awaited), w.size, w.key, message.List(w.awaited, maxNames, ", ")))

@@ -23,7 +23,8 @@ func strategy(tb testing.TB, text string) clusterv1alpha1.RolloutStrategy {
 }
 
 // clusters reads clusters: "name state age", separated by commas. A name may have its decision group, "c1/0" or
-// "c1/0=canary"; without one it is in group 0, and "c1/-" has none. "held" after the state of a cluster holds it, and
+// "c1/0=canary"; without one it is in group 0, and "c1/-" has none. "held" after the state of a cluster holds it,
+// "gated" because of a window, and
 // "broken" says that an earlier target left it so. "due=1h" says
 // that one which broke while it soaked should have soaked an hour ago, and "again" that it failed with the add-on that it
 // had.
@@ -63,6 +64,10 @@ func clusters(tb testing.TB, text string) []Cluster {
 				d, err := time.ParseDuration(age)
 				require.NoError(tb, err, item)
 				c.Due = noon.Add(-d)
+				continue
+			}
+			if word == "gated" {
+				c.Held, c.Gated = "no window allows it now", true
 				continue
 			}
 			if word == "held" {

@@ -66,6 +66,8 @@ type Cluster struct {
 	// Held explains why this cluster may not move, such as a configuration of its own that does not exist; empty when it
 	// may. It counts while the cluster is Pending.
 	Held string
+	// Gated is set where Held is a policy or a window, which a person or the clock ends: the later waves wait for it.
+	Gated bool
 	// AwaitsOwn is since when a cluster that is InFlight awaits what its own spec names, which Held explains; zero for any
 	// other. It keeps its slot until its deadline, or for a minute, and is not a failure then.
 	AwaitsOwn time.Time

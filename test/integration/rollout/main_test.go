@@ -19,8 +19,10 @@ import (
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/deploy"
+	"github.com/spokelet/spokelet/hub/window"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/sandbox"
@@ -61,6 +63,10 @@ func newManager(t suite.T, config *rest.Config) ctrl.Manager {
 	require.NoError(t, err)
 	addOns := addonapi.Client{Client: mgr.GetClient()}
 	configurations := suite.NewConfigurations(mgr, addOns, names.NamespaceHub)
+	gates := &gate.Reader{Client: mgr.GetClient()}
+	configurations.Rollout.Gates, configurations.Configurer.Gates = gates, gates
+	windows := &window.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}, Workers: 1}
+	require.NoError(t, windows.SetupWithManager(mgr))
 	deployer := &deploy.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), AddOns: addOns, Agents: addon.Registry{},
 		Configurer: configurations.Configurer, Watch: configurations.Watch, Clock: clock.RealClock{}, Workers: 4,

@@ -25,6 +25,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/internal/policies"
 	"github.com/spokelet/spokelet/test/sandbox"
 )
 
@@ -120,6 +121,7 @@ func Scheme() *runtime.Scheme {
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, addonv1alpha1.Install, addonv1beta1.Install, clusterv1.Install,
 		clusterv1alpha1.Install, clusterv1beta1.Install, clusterv1beta2.Install, workv1.Install,
+		policies.Install,
 	} {
 		utilruntime.Must(add(scheme))
 	}

@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
+	"github.com/spokelet/spokelet/internal/policies"
+)
+
+// addOnPolicies is the resource of AddOnPolicies.
+func addOnPolicies() fleet.Resource {
+	gv := policies.GroupVersion()
+	return fleet.Resource{Group: gv.Group, Version: gv.Version, Plural: "addonpolicies"}
+}
+
+// pause returns the command that pauses an add-on.
+func (p *Plugin) pause() *cobra.Command {
+	var reason string
+	var dry bool
+	c := &cobra.Command{
+		Use: "pause addon NAME", Short: "Keep clusters from beginning to change", Args: oneAddOn,
+		Long: "pause sets spec.paused of the AddOnPolicy of the add-on, and creates the policy where there is none. What a " +
+			"cluster has begun is finished; repairs, credentials, health and removals go on.",
+		Example: `  kubectl spokelet rollout pause addon logs --reason "incident 7"`,
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.rule(c.Context(), args[1], dry, func(policy *policies.AddOnPolicy) (sentence, error) {
+				return pausing(args[1], policy, reason), nil
+			})
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why, for people who wait")
+	c.Flags().BoolVar(&dry, "dry-run", false, "print what would be written, and write nothing")
+	return c
+}
+
+// pausing returns the write that pauses an add-on; policy is nil where there is none.
+func pausing(name string, policy *policies.AddOnPolicy, reason string) sentence {
+	paused := &policies.Pause{Reason: reason}
+	edit := sentence{
+		says: "AddOnPolicy " + name + ": spec.paused is set, so no cluster begins to change",
+		Edit: fleet.Edit{Resource: addOnPolicies(), Name: name},
+	}
+	if policy == nil {
+		gv := policies.GroupVersion()
+		edit.New = map[string]any{
+			"apiVersion": gv.String(), "kind": "AddOnPolicy", "metadata": metav1.ObjectMeta{Name: name},
+			"spec": policies.AddOnPolicySpec{Paused: paused},
+		}
+		return edit
+	}
+	edit.Operations = sameUID(policy)
+	if policy.Spec.Paused == nil && policy.Spec.Approval == "" && policy.Spec.Approved == nil {
+		edit.Operations = append(edit.Operations, fleet.Operation{Op: "add", Path: "/spec", Value: map[string]any{"paused": paused}})
+		return edit
+	}
+	edit.Operations = append(edit.Operations, fleet.Operation{Op: "add", Path: "/spec/paused", Value: paused})
+	return edit
+}
+
+// sameUID returns the operation that makes a change one of this very policy.
+func sameUID(policy *policies.AddOnPolicy) []fleet.Operation {
+	return []fleet.Operation{{Op: "test", Path: "/metadata/uid", Value: policy.UID}}
+}
+
+// resume returns the command that ends a pause.
+func (p *Plugin) resume() *cobra.Command {
+	var dry bool
+	c := &cobra.Command{
+		Use: "resume addon NAME", Short: "Let a paused add-on go on", Args: oneAddOn,
+		Long: "resume takes spec.paused off the AddOnPolicy of the add-on. Windows and approvals are as they were.",
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.rule(c.Context(), args[1], dry, func(policy *policies.AddOnPolicy) (sentence, error) {
+				if policy == nil || policy.Spec.Paused == nil {
+					return sentence{}, fmt.Errorf("%w: add-on %s is not paused", errUse, args[1])
+				}
+				return sentence{
+					says: "AddOnPolicy " + args[1] + ": spec.paused is gone, so clusters may change again",
+					Edit: fleet.Edit{
+						Resource: addOnPolicies(), Name: args[1],
+						Operations: append(sameUID(policy), fleet.Operation{Op: "remove", Path: "/spec/paused"}),
+					},
+				}, nil
+			})
+		},
+	}
+	c.Flags().BoolVar(&dry, "dry-run", false, "print what would be written, and write nothing")
+	return c
+}
+
+// approveContent returns the command that approves what clusters wait for.
+func (p *Plugin) approveContent() *cobra.Command {
+	var content string
+	var dry bool
+	c := &cobra.Command{
+		Use: "approve addon NAME", Short: "Approve the content that clusters wait for", Args: oneAddOn,
+		Long: "approve adds a content to spec.approved of the AddOnPolicy of the add-on. It approves the only one that " +
+			"clusters wait for, or the one that --content names. Other content has another name, so an approval never covers " +
+			"what is written later.",
+		Example: "  kubectl spokelet rollout approve addon logs --dry-run",
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.rule(c.Context(), args[1], dry, func(policy *policies.AddOnPolicy) (sentence, error) {
+				return approving(args[1], policy, content)
+			})
+		},
+	}
+	c.Flags().StringVar(&content, "content", "", "the name of the content, as status.contents has it")
+	c.Flags().BoolVar(&dry, "dry-run", false, "print what would be written, and write nothing")
+	return c
+}
+
+// approving returns the write that approves a content; an empty one means the only one that waits.
+func approving(name string, policy *policies.AddOnPolicy, content string) (sentence, error) {
+	if policy == nil || policy.Spec.Approval != policies.ApprovalPerRollout {
+		return sentence{}, fmt.Errorf("%w: add-on %s needs no approval: there is no AddOnPolicy with approval PerRollout", errUse, name)
+	}
+	var open, said []string
+	for _, c := range policy.Status.Contents {
+		if !c.Approved && !slices.Contains(policy.Spec.Approved, c.Name) {
+			open = append(open, c.Name)
+			said = append(said, fmt.Sprintf("%s (%s)", c.Name, strings.Join(c.Configurations, ", ")))
+		}
+	}
+	switch {
+	case policy.Status.ObservedGeneration != policy.Generation && content == "":
+		return sentence{}, fmt.Errorf("%w: the hub manager has not seen the present AddOnPolicy %s yet; try again", errUse, name)
+	case content == "" && len(open) == 0:
+		return sentence{}, fmt.Errorf("%w: no cluster waits for an approval of add-on %s", errUse, name)
+	case content == "" && len(open) > 1:
+		return sentence{}, fmt.Errorf("%w: clusters wait for several contents, name one with --content: %s", errUse,
+			strings.Join(said, "; "))
+	case content == "":
+		content = open[0]
+	case !slices.Contains(open, content):
+		return sentence{}, fmt.Errorf("%w: no cluster waits for content %s of add-on %s", errUse, content, name)
+	}
+	edit := sentence{
+		says: fmt.Sprintf("AddOnPolicy %s: content %s is approved", name, said[slices.Index(open, content)]),
+		Edit: fleet.Edit{Resource: addOnPolicies(), Name: name, Operations: sameUID(policy)},
+	}
+	path, value := "/spec/approved", any([]string{content})
+	if len(policy.Spec.Approved) > 0 {
+		path, value = path+"/-", content
+	}
+	edit.Operations = append(edit.Operations, fleet.Operation{Op: "add", Path: path, Value: value})
+	return edit, nil
+}
+
+// rule reads the policy of an add-on, and carries out and prints what follows of it.
+func (p *Plugin) rule(
+	ctx context.Context, name string, dry bool, decide func(*policies.AddOnPolicy) (sentence, error),
+) error {
+	if p.from != "" {
+		return fmt.Errorf("%w: a bundle cannot be written to", errUse)
+	}
+	hub, err := hubOf(p.config)
+	if err = errors.Join(p.validOutput(), err); err != nil {
+		return err
+	}
+	r := &fleet.Reader{Source: hub}
+	raw, err := fleet.Raw(ctx, r, fleet.Query{Resource: addOnPolicies(), Name: name})
+	switch {
+	case err != nil:
+		return err
+	case slices.ContainsFunc(r.Gaps, func(g fleet.Gap) bool { return g.Missing }):
+		return fmt.Errorf("%w: this hub has no AddOnPolicies: they need the hub manager of Spokelet", errUse)
+	case len(r.Gaps) > 0:
+		return fmt.Errorf("%w: %w", errBlind, gapsOf(r))
+	}
+	var policy *policies.AddOnPolicy
+	if len(raw) > 0 {
+		policy = &policies.AddOnPolicy{}
+		if err := json.Unmarshal(raw[0], policy); err != nil {
+			return fmt.Errorf("decoding AddOnPolicy %s: %w", name, err)
+		}
+	}
+	edit, err := decide(policy)
+	if err != nil {
+		return err
+	}
+	return p.carryOut(ctx, hub, []sentence{edit}, dry)
+}

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// pathAddOnPolicies is where AddOnPolicies are.
+const pathAddOnPolicies = "/apis/addon.spokelet.io/v1alpha1/addonpolicies"
+
+// ruled is a hub with the AddOnPolicy of an add-on; nil for none.
+func ruled(policy map[string]any) *hub {
+	h := &hub{lists: map[string][]map[string]any{pathAddOnPolicies: {}}}
+	if policy != nil {
+		h.lists[pathAddOnPolicies] = append(h.lists[pathAddOnPolicies], policy)
+	}
+	return h
+}
+
+// addOnPolicy is the policy of add-on logs with a spec and a status about it.
+func addOnPolicy(spec, status map[string]any) map[string]any {
+	p := of("", "logs")
+	part(p, "metadata")["uid"] = "u"
+	if status == nil {
+		status = map[string]any{}
+	}
+	status["observedGeneration"] = 1
+	p["spec"], p["status"] = spec, status
+	return p
+}
+
+func content(name string, approved bool) map[string]any {
+	return map[string]any{"name": name, "clusters": 3, "approved": approved, "configurations": []any{"addontemplates//logs"}}
+}
+
+func TestARolloutIsPausedResumedAndApproved(t *testing.T) {
+	asks := func(approved []any, contents ...any) map[string]any {
+		return addOnPolicy(map[string]any{"approval": "PerRollout", "approved": approved}, map[string]any{"contents": contents})
+	}
+	const test = `/logs [{"op":"test","path":"/metadata/uid","value":"u"},`
+	for sentence, tc := range map[string]struct {
+		policy map[string]any
+		args   []string
+		status int
+		says   string
+		writes string
+	}{
+		"without a policy one is made": {
+			nil, []string{"pause", "addon", "logs", "--reason", "incident 7"}, 0, "no cluster begins to change",
+			pathAddOnPolicies + ` {"apiVersion":"addon.spokelet.io/v1alpha1","kind":"AddOnPolicy","metadata":{"name":"logs"},` +
+				`"spec":{"paused":{"reason":"incident 7"}}}`,
+		},
+		"a policy is paused": {
+			addOnPolicy(map[string]any{"approval": "None"}, nil), []string{"pause", "addon", "logs"}, 0, "spec.paused is set",
+			pathAddOnPolicies + test + `{"op":"add","path":"/spec/paused","value":{}}]`,
+		},
+		"a policy without a spec is paused": {
+			addOnPolicy(map[string]any{}, nil), []string{"pause", "addon", "logs"}, 0, "spec.paused is set",
+			pathAddOnPolicies + test + `{"op":"add","path":"/spec","value":{"paused":{}}}]`,
+		},
+		"a dry run is one": {
+			nil, []string{"pause", "addon", "logs", "--dry-run"}, 0, "(dry run)",
+			pathAddOnPolicies + `?dryRun=All {"apiVersion":"addon.spokelet.io/v1alpha1","kind":"AddOnPolicy","metadata":{"name":"logs"},"spec":{"paused":{}}}`,
+		},
+		"it goes on": {
+			addOnPolicy(map[string]any{"paused": map[string]any{"reason": "x"}}, nil), []string{"resume", "addon", "logs"}, 0,
+			"spec.paused is gone", pathAddOnPolicies + test + `{"op":"remove","path":"/spec/paused"}]`,
+		},
+		"what is not paused cannot go on": {nil, []string{"resume", "addon", "logs"}, statusUse, "add-on logs is not paused", ""},
+		"the content that waits is approved": {
+			asks([]any{"0123456789ab"}, content("aaaaaaaaaaaa", false), content("0123456789ab", true)),
+			[]string{"approve", "addon", "logs"}, 0, "content aaaaaaaaaaaa (addontemplates//logs) is approved",
+			pathAddOnPolicies + test + `{"op":"add","path":"/spec/approved/-","value":"aaaaaaaaaaaa"}]`,
+		},
+		"the first approval makes the list": {
+			asks(nil, content("aaaaaaaaaaaa", false)), []string{"approve", "addon", "logs"}, 0, "is approved",
+			pathAddOnPolicies + test + `{"op":"add","path":"/spec/approved","value":["aaaaaaaaaaaa"]}]`,
+		},
+		"one of several is named": {
+			asks(nil, content("aaaaaaaaaaaa", false), content("bbbbbbbbbbbb", false)),
+			[]string{"approve", "addon", "logs"}, statusUse, "name one with --content: aaaaaaaaaaaa (addontemplates//logs); bbbb", "",
+		},
+		"and approved": {
+			asks(nil, content("aaaaaaaaaaaa", false), content("bbbbbbbbbbbb", false)),
+			[]string{"approve", "addon", "logs", "--content", "bbbbbbbbbbbb"}, 0, "content bbbbbbbbbbbb",
+			pathAddOnPolicies + test + `{"op":"add","path":"/spec/approved","value":["bbbbbbbbbbbb"]}]`,
+		},
+		"what nobody waits for is not": {
+			asks(nil, content("aaaaaaaaaaaa", false)), []string{"approve", "addon", "logs", "--content", "cccccccccccc"}, statusUse,
+			"no cluster waits for content cccccccccccc", "",
+		},
+		"where nothing waits": {asks([]any{"aaaaaaaaaaaa"}, content("aaaaaaaaaaaa", true)), []string{"approve", "addon", "logs"}, statusUse, "no cluster waits for an approval", ""},
+		"without approvals":   {nil, []string{"approve", "addon", "logs"}, statusUse, "needs no approval", ""},
+		"what cannot be done": {nil, []string{"undo", "addon", "logs"}, statusUse, "no hub manager can undo a rollout yet", ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := ruled(tc.policy)
+			got := plays(t, h, append([]string{"rollout"}, tc.args...)...)
+			assert.Equal(t, tc.status, got.status, got.errs)
+			assert.Contains(t, got.out+got.errs, tc.says)
+			if tc.writes == "" {
+				assert.Empty(t, h.written)
+				return
+			}
+			assert.Equal(t, []string{tc.writes}, h.written)
+		})
+	}
+}
+
+func TestAHubWithoutPoliciesIsSaidToHaveNone(t *testing.T) {
+	got := plays(t, &hub{lists: map[string][]map[string]any{}}, "rollout", "pause", "addon", "logs")
+	assert.Equal(t, statusUse, got.status, got.errs)
+	assert.Contains(t, got.errs, "this hub has no AddOnPolicies")
+}

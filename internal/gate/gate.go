@@ -1,0 +1,274 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	_ "time/tzdata" // The image of the hub manager has no files with time zones.
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/spokelet/spokelet/internal/causes"
+	"github.com/spokelet/spokelet/internal/confirmation"
+	"github.com/spokelet/spokelet/internal/message"
+	"github.com/spokelet/spokelet/internal/policies"
+	"github.com/spokelet/spokelet/internal/reconcile"
+	"github.com/spokelet/spokelet/internal/windows"
+)
+
+const (
+	// maxReason is how many bytes of the reason of a pause are told, and maxNames how many windows.
+	maxReason, maxNames = 200, 3
+	// instantFormat is how an instant is told.
+	instantFormat = time.RFC3339
+)
+
+// Cluster is what windows know of a cluster.
+type Cluster struct {
+	// Labels are those of the ManagedCluster, and Claims the values of its claims by their names.
+	Labels map[string]string
+	Claims map[string]string
+}
+
+// Gate has the policy and the windows of one add-on. The zero value is open.
+type Gate struct {
+	policy *policies.AddOnPolicy
+	// all are the windows of the add-on. Those whose selector asks for a label are in of, by one such label.
+	all []*window
+	of  map[string][]*window
+}
+
+// window is a window with what was parsed of it.
+type window struct {
+	name     string
+	spec     *policies.MaintenanceWindowSpec
+	selector labels.Selector
+	// problem is why it cannot be used on any cluster.
+	problem string
+	// parsed are the windows by time zone.
+	parsed map[string]parsed
+}
+
+type parsed struct {
+	window windows.Window
+	err    error
+}
+
+// New returns the gate of an add-on. policy may be nil; of the windows, those count that are for the add-on.
+func New(addOn string, policy *policies.AddOnPolicy, all []policies.MaintenanceWindow) Gate {
+	g := Gate{policy: policy, of: map[string][]*window{}}
+	for i := range all {
+		w := &all[i]
+		if len(w.Spec.AddOns) > 0 && !slices.Contains(w.Spec.AddOns, addOn) {
+			continue
+		}
+		one := newWindow(w)
+		if label, asks := labelOf(&w.Spec.ClusterSelector); asks && one.problem == "" {
+			g.of[label] = append(g.of[label], one)
+			continue
+		}
+		g.all = append(g.all, one)
+	}
+	return g
+}
+
+func newWindow(w *policies.MaintenanceWindow) *window {
+	one := &window{name: w.Name, spec: &w.Spec, selector: labels.Everything(), parsed: map[string]parsed{}}
+	selector, err := metav1.LabelSelectorAsSelector(&w.Spec.ClusterSelector)
+	if err != nil {
+		one.problem = "its clusterSelector: " + err.Error()
+		return one
+	}
+	one.selector = selector
+	return one
+}
+
+// labelOf returns a label that every cluster has which a selector selects.
+func labelOf(s *metav1.LabelSelector) (string, bool) {
+	first, found := "", false
+	for key, value := range s.MatchLabels {
+		if label := key + "=" + value; !found || label < first {
+			first, found = label, true
+		}
+	}
+	return first, found
+}
+
+// Open reports whether nothing holds any cluster, ever.
+func (g Gate) Open() bool {
+	return !g.HasWindows() && (g.policy == nil || g.policy.Spec.Paused == nil && !g.approves())
+}
+
+// HasWindows reports whether Judge needs to know the cluster.
+func (g Gate) HasWindows() bool { return len(g.all)+len(g.of) > 0 }
+
+func (g Gate) approves() bool { return g.policy.Spec.Approval == policies.ApprovalPerRollout }
+
+// Paused reports whether the add-on is paused.
+func (g Gate) Paused() bool { return g.policy != nil && g.policy.Spec.Paused != nil }
+
+// Policy returns the policy of the add-on; nil for none.
+func (g Gate) Policy() *policies.AddOnPolicy { return g.policy }
+
+// ContentName returns the name by which a content of an add-on is approved.
+func ContentName(addOn, content string) string { return confirmation.Name(addOn, []string{content}) }
+
+// Verdict says whether a cluster may begin to change.
+type Verdict struct {
+	// Held is what it waits for; empty when it may begin.
+	Held string
+	// Wake is when that may change by itself; zero for never.
+	Wake time.Time
+}
+
+// Judge decides about a cluster and a content, by the name of ContentName.
+func (g Gate) Judge(c Cluster, content string, now time.Time) Verdict {
+	switch {
+	case g.policy == nil:
+	case g.policy.Spec.Paused != nil:
+		why := "AddOnPolicy " + g.policy.Name + " is paused"
+		if reason := message.OneLine(message.Cut(g.policy.Spec.Paused.Reason, maxReason)); reason != "" {
+			why += ": " + reason
+		}
+		return held(why)
+	case g.approves() && !slices.Contains(g.policy.Spec.Approved, content):
+		return held(fmt.Sprintf("AddOnPolicy %s does not approve content %s", g.policy.Name, content))
+	}
+	if !g.HasWindows() {
+		return Verdict{}
+	}
+	return g.judgeWindows(c, now)
+}
+
+func held(why string) Verdict { return Verdict{Held: causes.WaitsForTurn + why} }
+
+// judgeWindows decides by the windows that select a cluster.
+func (g Gate) judgeWindows(c Cluster, now time.Time) Verdict {
+	var usable []windows.Window
+	for _, w := range g.selecting(c) {
+		one, err := w.on(c)
+		if err != nil {
+			return held(fmt.Sprintf("MaintenanceWindow %s cannot be used: %v", w.name, err))
+		}
+		usable = append(usable, one)
+	}
+	v := windows.Judge(usable, now)
+	if v.Open {
+		return Verdict{Wake: v.Changes}
+	}
+	why := "no MaintenanceWindow allows it now"
+	if len(v.By) > 0 {
+		why = "MaintenanceWindow " + message.List(v.By, maxNames, ", ") + " denies it"
+	}
+	if v.Opens.IsZero() {
+		why += ", and it is not known when it may begin"
+	} else {
+		why += "; it may begin at " + v.Opens.UTC().Format(instantFormat)
+	}
+	verdict := held(why)
+	verdict.Wake = v.Changes
+	return verdict
+}
+
+// selecting returns the windows that select a cluster, by name.
+func (g Gate) selecting(c Cluster) []*window {
+	var all []*window
+	add := func(some []*window) {
+		for _, w := range some {
+			if w.selector.Matches(labels.Set(c.Labels)) {
+				all = append(all, w)
+			}
+		}
+	}
+	add(g.all)
+	if len(g.of) > 0 {
+		for key, value := range c.Labels {
+			add(g.of[key+"="+value])
+		}
+	}
+	slices.SortFunc(all, func(a, b *window) int { return strings.Compare(a.name, b.name) })
+	return all
+}
+
+// on returns the window by the clock of a cluster.
+func (w *window) on(c Cluster) (windows.Window, error) {
+	if w.problem != "" {
+		return windows.Window{}, errors.New(w.problem)
+	}
+	zone := w.spec.TimeZone
+	if claim := w.spec.TimeZoneClaim; claim != "" {
+		if zone = c.Claims[claim]; zone == "" {
+			return windows.Window{}, fmt.Errorf("the cluster has no claim %s, which is to name its time zone", claim)
+		}
+	}
+	known, has := w.parsed[zone]
+	if !has {
+		known.window, known.err = parse(w, zone)
+		w.parsed[zone] = known
+	}
+	return known.window, known.err
+}
+
+func parse(w *window, zone string) (windows.Window, error) {
+	spec := windows.Spec{
+		Name: w.name, Kind: windows.Kind(w.spec.Kind), Schedule: w.spec.Schedule, Duration: w.spec.Duration.Duration,
+	}
+	if w.spec.Until != nil {
+		spec.Until = w.spec.Until.Time
+	}
+	var err error
+	if spec.Location, err = locate(zone); err != nil {
+		return windows.Window{}, err
+	}
+	return windows.Parse(spec)
+}
+
+// locate returns a time zone. The zone of the machine is not one: two replicas may differ in it.
+func locate(zone string) (*time.Location, error) {
+	if zone == "" {
+		return time.UTC, nil
+	}
+	location, err := time.LoadLocation(zone)
+	if err != nil || strings.EqualFold(zone, "local") {
+		return nil, fmt.Errorf("%s is not the name of a time zone, such as Europe/Berlin", message.Quote(zone))
+	}
+	return location, nil
+}
+
+// Report returns the status of a window on the clusters of a hub, and when that changes by itself; zero for never.
+func Report(of *policies.MaintenanceWindow, clusters []Cluster, now time.Time,
+) (status policies.MaintenanceWindowStatus, wake time.Time) {
+	w := newWindow(of)
+	status = policies.MaintenanceWindowStatus{ObservedGeneration: of.Generation, Problem: w.problem}
+	zones := map[string]bool{}
+	var next time.Time
+	for _, c := range clusters {
+		if w.problem != "" || !w.selector.Matches(labels.Set(c.Labels)) {
+			continue
+		}
+		status.Clusters++
+		zone := c.Claims[w.spec.TimeZoneClaim]
+		if zones[zone] {
+			continue
+		}
+		zones[zone] = true
+		usable, err := w.on(c)
+		if err != nil {
+			if said := err.Error(); status.Problem == "" || said < status.Problem {
+				status.Problem = said
+			}
+			continue
+		}
+		state := usable.At(now)
+		status.Active = status.Active || state.Active
+		wake = reconcile.Earliest(wake, state.Changes)
+		next = reconcile.Earliest(next, usable.Next(now))
+	}
+	if !next.IsZero() {
+		status.NextStart = &metav1.Time{Time: next}
+	}
+	return status, wake
+}

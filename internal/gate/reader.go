@@ -1,0 +1,119 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/spokelet/spokelet/internal/decode"
+	"github.com/spokelet/spokelet/internal/policies"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// Reader reads gates from a cache. Every gate of a nil Reader is open.
+type Reader struct {
+	// Client reads from the cache of a manager.
+	Client client.Reader
+}
+
+// NewReader returns a Reader. It is nil for a hub that does not serve both kinds, or where the manager may not list them:
+// a cache would never be filled, and nothing would be rolled out. The latter is an error in the log, because nothing that
+// people write there is in force. live reads without a cache.
+func NewReader(ctx context.Context, from, live client.Reader) (*Reader, error) {
+	for _, list := range []client.ObjectList{&policies.AddOnPolicyList{}, &policies.MaintenanceWindowList{}} {
+		err := live.List(ctx, list, client.Limit(1))
+		switch {
+		case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+			ctrl.LoggerFrom(ctx).Info("the hub has no policies of rollouts: it does not serve their kinds")
+			return nil, nil // no reader is a good answer
+		case apierrors.IsForbidden(err):
+			ctrl.LoggerFrom(ctx).Error(err, "policies of rollouts are not in force; apply the ClusterRole of this version")
+			return nil, nil
+		case err != nil:
+			return nil, fmt.Errorf("finding whether the hub has policies of rollouts: %w", err)
+		}
+	}
+	return &Reader{Client: from}, nil
+}
+
+// Gate returns the gate of an add-on. An error of a kind that cannot be decoded holds nothing and changes nothing: the
+// caller does not go on.
+func (r *Reader) Gate(ctx context.Context, addOn string) (Gate, error) {
+	if r == nil {
+		return Gate{}, nil
+	}
+	policy, err := reconcile.Peek(ctx, r.Client, types.NamespacedName{Name: addOn}, &policies.AddOnPolicy{})
+	if err != nil {
+		return Gate{}, err
+	}
+	if policy != nil && !policy.DeletionTimestamp.IsZero() {
+		policy = nil
+	}
+	all, err := r.windows(ctx)
+	if err != nil {
+		return Gate{}, err
+	}
+	return New(addOn, policy, all), nil
+}
+
+func (r *Reader) windows(ctx context.Context) ([]policies.MaintenanceWindow, error) {
+	var all policies.MaintenanceWindowList
+	if err := r.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing MaintenanceWindows: %w", err)
+	}
+	return all.Items, nil
+}
+
+// HasWindows reports whether there are any windows.
+func (r *Reader) HasWindows(ctx context.Context) (bool, error) {
+	all, err := r.windows(ctx)
+	return len(all) > 0, err
+}
+
+// Cluster returns what the windows of a gate know of a cluster; of one that does not exist or cannot be decoded, nothing.
+func (r *Reader) Cluster(ctx context.Context, name string) (Cluster, error) {
+	if r == nil {
+		return Cluster{}, nil
+	}
+	c, err := reconcile.Peek(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{})
+	if decode.IsUnknown(err) || err == nil && c == nil {
+		return Cluster{}, nil
+	}
+	if err != nil {
+		return Cluster{}, err
+	}
+	return ClusterOf(c), nil
+}
+
+// ClusterOf returns what windows know of a cluster.
+func ClusterOf(c *clusterv1.ManagedCluster) Cluster {
+	claims := make(map[string]string, len(c.Status.ClusterClaims))
+	for _, claim := range c.Status.ClusterClaims {
+		claims[claim.Name] = claim.Value
+	}
+	return Cluster{Labels: c.Labels, Claims: claims}
+}
+
+// PlaceChanged passes clusters of which windows know something else.
+func PlaceChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			was, ok := e.ObjectOld.(*clusterv1.ManagedCluster)
+			is, also := e.ObjectNew.(*clusterv1.ManagedCluster)
+			return ok && also && (!maps.Equal(was.Labels, is.Labels) ||
+				!slices.Equal(was.Status.ClusterClaims, is.Status.ClusterClaims))
+		},
+	}
+}

@@ -1,0 +1,140 @@
+package policies
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is the group and the version of the kinds.
+func GroupVersion() schema.GroupVersion {
+	return schema.GroupVersion{Group: "addon.spokelet.io", Version: "v1alpha1"}
+}
+
+// Install registers the kinds.
+func Install(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion(), &AddOnPolicy{}, &AddOnPolicyList{}, &MaintenanceWindow{}, &MaintenanceWindowList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion())
+	return nil
+}
+
+// AddOnPolicy says whether and how a fleet may get changes of the add-on whose ClusterManagementAddOn has its name.
+type AddOnPolicy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   AddOnPolicySpec   `json:"spec,omitempty"`
+	Status AddOnPolicyStatus `json:"status,omitempty"`
+}
+
+// Approval says what a person has to approve before a cluster begins to change.
+type Approval string
+
+// The approvals.
+const (
+	// ApprovalNone means nothing; it is the default.
+	ApprovalNone Approval = "None"
+	// ApprovalPerRollout means each content once, for all clusters.
+	ApprovalPerRollout Approval = "PerRollout"
+)
+
+// AddOnPolicySpec is what a person decides about the changes of an add-on.
+type AddOnPolicySpec struct {
+	// Paused keeps clusters from beginning to change while it is there. What has begun is finished, and repairs,
+	// credentials and health go on.
+	Paused *Pause `json:"paused,omitempty"`
+	// Approval says what has to be approved; empty means ApprovalNone.
+	Approval Approval `json:"approval,omitempty"`
+	// Approved are the contents that may be rolled out, by the names that the status has for them.
+	Approved []string `json:"approved,omitempty"`
+}
+
+// Pause says why an add-on is paused.
+type Pause struct {
+	// Reason is for people; it may be empty.
+	Reason string `json:"reason,omitempty"`
+}
+
+// AddOnPolicyStatus is what the hub manager makes of an AddOnPolicy.
+type AddOnPolicyStatus struct {
+	// ObservedGeneration is the generation that the rest is about.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Waiting is how many clusters keep what they have because of the policy, or of a window.
+	Waiting int32 `json:"waiting"`
+	// Contents are the contents that clusters wait for, those of most clusters first; at most MaxContents.
+	Contents []Content `json:"contents,omitempty"`
+}
+
+// MaxContents is how many contents a status has.
+const MaxContents = 16
+
+// Content is a content that clusters wait for.
+type Content struct {
+	// Name is by what it is approved. Other content has another name.
+	Name string `json:"name"`
+	// Configurations are those that it consists of, for people.
+	Configurations []string `json:"configurations,omitempty"`
+	// Clusters is how many clusters wait for it.
+	Clusters int32 `json:"clusters"`
+	// Approved reports whether it is approved.
+	Approved bool `json:"approved"`
+}
+
+// AddOnPolicyList is a list of AddOnPolicies.
+type AddOnPolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []AddOnPolicy `json:"items"`
+}
+
+// MaintenanceWindow says when clusters may begin to change.
+type MaintenanceWindow struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   MaintenanceWindowSpec   `json:"spec,omitempty"`
+	Status MaintenanceWindowStatus `json:"status,omitempty"`
+}
+
+// MaintenanceWindowSpec describes a window; see package windows for what its clock does.
+type MaintenanceWindowSpec struct {
+	// Kind is Allow or Deny. Deny wins.
+	Kind string `json:"kind"`
+	// Schedule has the five fields of cron, and Duration how long each occurrence is.
+	Schedule string          `json:"schedule"`
+	Duration metav1.Duration `json:"duration"`
+	// TimeZone is the name of the time zone of the schedule, as in Europe/Berlin; empty means UTC.
+	TimeZone string `json:"timeZone,omitempty"`
+	// TimeZoneClaim is the ClusterClaim with the name of the time zone of a cluster, in place of TimeZone.
+	TimeZoneClaim string `json:"timeZoneClaim,omitempty"`
+	// ClusterSelector selects clusters by their labels; an empty one selects all.
+	ClusterSelector metav1.LabelSelector `json:"clusterSelector,omitempty"`
+	// AddOns are the names of the add-ons that it is for; none means all.
+	AddOns []string `json:"addOns,omitempty"`
+	// Until is when no occurrence begins any more; nil means never.
+	Until *metav1.Time `json:"until,omitempty"`
+}
+
+// MaintenanceWindowStatus is what the hub manager makes of a MaintenanceWindow.
+type MaintenanceWindowStatus struct {
+	// ObservedGeneration is the generation that the rest is about.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Active reports whether it is active on any cluster now.
+	Active bool `json:"active"`
+	// NextStart is when an occurrence begins next on any cluster; nil where none does.
+	NextStart *metav1.Time `json:"nextStart,omitempty"`
+	// Clusters is how many clusters it selects.
+	Clusters int32 `json:"clusters"`
+	// Problem is why it cannot be used, on all clusters or on some; empty where it can. Clusters where it cannot do not
+	// begin to change.
+	Problem string `json:"problem,omitempty"`
+}
+
+// MaintenanceWindowList is a list of MaintenanceWindows.
+type MaintenanceWindowList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []MaintenanceWindow `json:"items"`
+}
