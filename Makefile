@@ -46,7 +46,7 @@ LONGEST := lies conversion soak fleet work benchmark crash hubcrash scenarios cl
 # Without packages on the command line there is also fuzzing, and the tools and what ships as YAML are tested.
 TEST_TOOLS :=
 ifeq ($(origin TEST_PACKAGES),undefined)
-TEST_TOOLS := fuzz test-tools test-helm test-plugin test-samples test-ship
+TEST_TOOLS := fuzz test-tools test-helm test-plugin test-samples test-ship test-monitoring
 endif
 TEST_PACKAGES ?= $(addprefix ./test/integration/,$(LONGEST)) ./...
 # What "make unit" tests, and the commit with which "make check" compares.
@@ -196,6 +196,10 @@ test-plugin: ## Test the plugin
 test-ship: kube ## Test what ships as YAML: kustomize, the Helm chart, and the commands of the pages about installing
 	cd test/ship && go test -count 1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
 
+.PHONY: test-monitoring
+test-monitoring: kube ## Test that each alert fires for its fault, on real control planes, with the engine of Prometheus
+	cd test/monitoring && go test -count 1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
+
 # Their corpora, in testdata/fuzz, are part of the unit tests, too. Go compiles their packages once more, to watch which
 # code an input reaches; its cache keeps them.
 .PHONY: fuzz
@@ -212,6 +216,7 @@ lint: $(BIN)/golangci-lint ## Check the code with golangci-lint and go vet
 	cd tools && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../$(BIN)/golangci-lint run --timeout 30m ./...
 	cd test/kube && go vet ./build
 	cd test/ship && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../$(BIN)/golangci-lint run --timeout 30m ./...
+	cd test/monitoring && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../$(BIN)/golangci-lint run --timeout 30m ./...
 	cd cmd/kubectl-spokelet && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../$(BIN)/golangci-lint run --timeout 30m ./...
 	cd hub/addon/helm && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../../$(BIN)/golangci-lint run --timeout 30m ./...
 	for sample in $(SAMPLES); do \
@@ -346,6 +351,7 @@ generate: crds rows chart ## Write again all that is generated, and tidy the mod
 	for sample in $(SAMPLES); do (cd $$sample && go mod tidy) || exit 1; done
 	cd test/e2e && go mod tidy
 	cd test/ship && go mod tidy
+	cd test/monitoring && go mod tidy
 
 # It compares the differences to the last commit before and after, so that it also works with changes of one's own.
 .PHONY: verify

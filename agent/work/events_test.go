@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/agent/work/apply"
 	"github.com/spokelet/spokelet/agent/work/manifest"
 	"github.com/spokelet/spokelet/agent/work/prune"
 	"github.com/spokelet/spokelet/agent/work/status"
@@ -161,6 +163,7 @@ func TestMetricsAreRegisteredOnce(t *testing.T) {
 	require.NoError(t, err)
 	second, err := newCounters(registry)
 	require.NoError(t, err)
+	assert.Equal(t, len(apply.Repairs()), testutil.CollectAndCount(first.repairs), "an alert sees the first repair, too")
 	assert.Same(t, first.applies, second.applies, "the next phase of the agent counts on")
 	second.apply(errors.New("x"))
 	second.apply(nil)

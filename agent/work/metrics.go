@@ -11,6 +11,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/agent/work/apply"
 	"github.com/spokelet/spokelet/agent/work/inventory"
 	"github.com/spokelet/spokelet/agent/work/prune"
 	"github.com/spokelet/spokelet/agent/work/watch"
@@ -82,6 +83,10 @@ func newCounters(registerer prometheus.Registerer) (*counters, error) {
 	}
 	if c.arrival, err = reconcile.RegisterMetric(registerer, c.arrival); err != nil {
 		return nil, fmt.Errorf("registering the metrics of works: %w", err)
+	}
+	// An increase is seen from a value on, and the first repair is one.
+	for _, action := range apply.Repairs() {
+		c.repairs.WithLabelValues(action)
 	}
 	return c, nil
 }

@@ -62,6 +62,10 @@ func TestValuesThatTheSchemaRefuses(t *testing.T) {
 			values{"mode": "klusterlet", "autoApprovedUsers": []any{"a"}},
 			"at '/autoApprovedUsers': maxItems: got 1, want 0",
 		},
+		"an alert that does not exist": {
+			values{"mode": "hub", "monitoring": values{"rules": values{"alerts": values{"ClusterSilent": values{}}}}},
+			"invalid propertyName 'ClusterSilent'",
+		},
 		"a word among the flags": {
 			values{"mode": "hub", "args": []any{"placement"}}, "at '/args/0': 'placement' does not match pattern",
 		},

@@ -2,6 +2,7 @@ package ship_test
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -88,9 +89,14 @@ func TestWhatIsGeneratedIsUpToDate(t *testing.T) {
 	for path, content := range files {
 		assert.True(t, bytes.Equal(content, read(t, path)), "%s is not up to date: run make generate", path)
 	}
-	entries, err := os.ReadDir(repository(t, "manifests/chart/files"))
-	require.NoError(t, err)
-	for _, entry := range entries {
-		assert.Contains(t, files, "manifests/chart/files/"+entry.Name(), "nobody writes this file")
-	}
+	root := repository(t, "")
+	require.NoError(t, filepath.WalkDir(filepath.Join(root, "manifests/chart/files"),
+		func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			name, err := filepath.Rel(root, path)
+			assert.Contains(t, files, name, "nobody writes this file")
+			return err
+		}))
 }

@@ -72,7 +72,7 @@ func accept(t *testing.T, plane *suite.Plane, objects []*unstructured.Unstructur
 	c, err := client.New(config, client.Options{Scheme: suite.Scheme()})
 	require.NoError(t, err)
 	c = client.WithFieldValidation(c, metav1.FieldValidationStrict)
-	for _, object := range objects {
+	for _, object := range withoutMonitoring(objects) {
 		options := []client.ApplyOption{client.FieldOwner("ship"), client.ForceOwnership}
 		switch object.GetKind() {
 		case "Namespace", "CustomResourceDefinition", "ServiceAccount":

@@ -40,6 +40,19 @@ func variants() map[string]variant {
 		"hub with replicas": {
 			folder: "manifests/overlays/hub-replicas", namespace: hubNamespace, values: values{"mode": "hub", "replicas": 2},
 		},
+		"hub with monitoring": {
+			folder: "manifests/overlays/hub-monitoring", namespace: hubNamespace, values: values{
+				"mode": "hub", "monitoring": values{
+					"podMonitor": values{"enabled": true}, "rules": values{"enabled": true}, "dashboards": values{"enabled": true},
+				},
+			},
+		},
+		"klusterlet with monitoring": {
+			folder: "manifests/overlays/klusterlet-monitoring", definitions: true, namespace: agentNamespace, values: values{
+				"mode":       "klusterlet",
+				"monitoring": values{"podMonitor": values{"enabled": true}, "rules": values{"enabled": true}},
+			},
+		},
 		"klusterlet": {
 			folder: "manifests/klusterlet", definitions: true, namespace: agentNamespace, values: values{"mode": "klusterlet"},
 		},

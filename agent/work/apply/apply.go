@@ -293,7 +293,7 @@ func (r *run) find(ctx context.Context, desired *unstructured.Unstructured,
 	}
 	live, refusal := r.create(ctx, r.forCreate(desired))
 	if refusal == nil {
-		r.report(ctx, "created")
+		r.report(ctx, doneCreated)
 		return live, true, nil
 	}
 	refusal = fmt.Errorf("creating %s: %w", r.id(), refusal)
@@ -313,6 +313,16 @@ func (r *run) find(ctx context.Context, desired *unstructured.Unstructured,
 	}
 	return live, false, nil
 }
+
+// What was done to an object.
+const (
+	doneCreated = "created"
+	doneUpdated = "updated"
+	doneApplied = "applied"
+)
+
+// Repairs returns all that Result.Repaired may say.
+func Repairs() []string { return []string{doneCreated, doneUpdated, doneApplied} }
 
 // report logs a write: a repair of an object that was in sync is worth a line, the rest is routine.
 func (r *run) report(ctx context.Context, done string) {

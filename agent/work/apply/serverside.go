@@ -121,7 +121,7 @@ func (r *run) applyConfiguration(ctx context.Context, live *unstructured.Unstruc
 func (r *run) applied(ctx context.Context, before, written *unstructured.Unstructured,
 ) (*unstructured.Unstructured, error) {
 	if before == nil || before.GetResourceVersion() != written.GetResourceVersion() {
-		r.report(ctx, "applied")
+		r.report(ctx, doneApplied)
 	}
 	entries, moved := ssa.HandOver(written, r.config.Manager, r.Owner.UID, true)
 	if !moved {

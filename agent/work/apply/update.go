@@ -48,7 +48,7 @@ func (r *run) update(ctx context.Context, desired *unstructured.Unstructured) (*
 		switch {
 		case err == nil:
 			if written.GetResourceVersion() != live.GetResourceVersion() {
-				r.report(ctx, "updated")
+				r.report(ctx, doneUpdated)
 			}
 			return written, nil
 		case apierrors.IsConflict(err) && round < conflictRounds:

@@ -92,6 +92,13 @@ true
 {{- end -}}
 {{- end -}}
 
+{{/* "true" where the pods serve metrics. */}}
+{{- define "spokelet.serves-metrics" -}}
+{{- if or .Values.metrics.enabled .Values.monitoring.podMonitor.enabled -}}
+true
+{{- end -}}
+{{- end -}}
+
 {{/* The arguments that follow those of the base, as JSON. The last one of a flag counts. */}}
 {{- define "spokelet.args" -}}
 {{- $v := .Values -}}
@@ -114,7 +121,7 @@ true
 {{- end -}}
 {{- $args = append $args (printf "--feature-gates=%s" (join "," $gates)) -}}
 {{- end -}}
-{{- if $v.metrics.enabled -}}
+{{- if include "spokelet.serves-metrics" . -}}
 {{- $args = append $args (printf "--metrics-bind-address=:%d" (int $v.metrics.port)) -}}
 {{- end -}}
 {{- if $v.logLevel -}}
@@ -157,7 +164,7 @@ true
 {{- end -}}
 {{- end -}}
 {{- $_ := set $container "env" (concat $container.env $v.env) -}}
-{{- if $v.metrics.enabled -}}
+{{- if include "spokelet.serves-metrics" .root -}}
 {{- $_ := set $container "ports" (append $container.ports (dict "name" "metrics" "containerPort" $v.metrics.port)) -}}
 {{- end -}}
 {{- include "spokelet.override" (dict "to" $container.resources.requests "from" $v.resources.requests) -}}
@@ -186,9 +193,10 @@ true
 {{- define "spokelet.network-policy" -}}
 {{- $v := .root.Values -}}
 {{- $spec := .object.spec -}}
-{{- if $v.metrics.enabled -}}
-{{- $port := dict "protocol" "TCP" "port" $v.metrics.port -}}
-{{- $_ := set $spec "ingress" (append $spec.ingress (dict "ports" (list $port))) -}}
+{{- if include "spokelet.serves-metrics" .root -}}
+{{- $rule := dict "ports" (list (dict "protocol" "TCP" "port" $v.metrics.port)) -}}
+{{- with $v.metrics.from -}}{{- $_ := set $rule "from" . -}}{{- end -}}
+{{- $_ := set $spec "ingress" (append $spec.ingress $rule) -}}
 {{- end -}}
 {{- $ports := list -}}
 {{- range $port := $v.networkPolicy.apiServerPorts -}}

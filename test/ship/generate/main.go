@@ -29,6 +29,9 @@ func write() error {
 		return err
 	}
 	for path, content := range files {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o755); err != nil {
+			return fmt.Errorf("making a folder: %w", err)
+		}
 		if err := os.WriteFile(filepath.Join(root, path), content, 0o644); err != nil {
 			return fmt.Errorf("writing a file: %w", err)
 		}

@@ -3,6 +3,7 @@ package generated
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -48,6 +49,11 @@ func Files(root string) (map[string][]byte, error) {
 		return nil, err
 	}
 	files[valuesPage] = page
+	about, err := monitoringFiles(root)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(files, about)
 	return files, nil
 }
 

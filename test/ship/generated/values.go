@@ -16,8 +16,6 @@ const (
 	valuesPage   = "docs/operations/install.md"
 	schemaFile   = "manifests/chart/values.schema.json"
 	defaultsFile = "manifests/chart/values.yaml"
-	// begin and end enclose the table.
-	begin, end = "<!-- begin values -->\n", "<!-- end values -->"
 )
 
 // schema is the part of a JSON schema that the table shows.
@@ -29,18 +27,24 @@ type schema struct {
 
 // pageWithValues returns the page with the table of the values.
 func pageWithValues(root string) ([]byte, error) {
-	page, err := os.ReadFile(filepath.Join(root, valuesPage))
-	if err != nil {
-		return nil, fmt.Errorf("reading the page with the values: %w", err)
-	}
-	before, rest, found := bytes.Cut(page, []byte(begin))
-	_, after, closed := bytes.Cut(rest, []byte(end))
-	if !found || !closed {
-		return nil, fmt.Errorf("%s has no lines %q and %q", valuesPage, strings.TrimSpace(begin), end)
-	}
 	table, err := valuesTable(root)
 	if err != nil {
 		return nil, err
+	}
+	return pageWith(root, valuesPage, "values", table)
+}
+
+// pageWith returns a page with a table between the two comments that name it.
+func pageWith(root, path, name, table string) ([]byte, error) {
+	page, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		return nil, fmt.Errorf("reading the page with the %s: %w", name, err)
+	}
+	begin, end := "<!-- begin "+name+" -->\n", "<!-- end "+name+" -->"
+	before, rest, found := bytes.Cut(page, []byte(begin))
+	_, after, closed := bytes.Cut(rest, []byte(end))
+	if !found || !closed {
+		return nil, fmt.Errorf("%s has no lines %q and %q", path, strings.TrimSpace(begin), end)
 	}
 	return slices.Concat(before, []byte(begin), []byte(table), []byte(end), after), nil
 }
@@ -83,7 +87,7 @@ func rowsOf(prefix string, object schema, defaults map[string]any) ([]string, er
 			return nil, fmt.Errorf("value %s%s is in the schema, but has no default in %s", prefix, name, defaultsFile)
 		}
 		nested, isObject := value.(map[string]any)
-		if isObject && len(nested) > 0 {
+		if isObject && len(nested) > 0 && len(property.Properties) > 0 {
 			below, err := rowsOf(prefix+name+".", property, nested)
 			if err != nil {
 				return nil, err
