@@ -104,6 +104,8 @@ LOCAL_NODE_IMAGE := spokelet/node:$(shell sed -n 's|^\tk8s.io/kubernetes \(v[0-9
 NODE_IMAGE ?= $(LOCAL_NODE_IMAGE)
 # Further flags for the end-to-end suites, such as E2E_FLAGS='-suites two-clusters -run memory'.
 E2E_FLAGS ?=
+# Further flags for the pictures of dashboards.
+PICTURES_FLAGS ?=
 # Images: what stands before their names, their tags and platforms.
 IMAGE_REPOSITORY ?= spokelet
 IMAGE_TAGS ?= $(VERSION),latest
@@ -341,8 +343,17 @@ crds: ## Take the CRDs from the API module again
 chart: ## Write the objects of the Helm chart, from the kustomize bases, and the table of its values
 	cd test/ship && go run ./generate
 
+# The chart has them, too.
+.PHONY: dashboards
+dashboards: ## Write the dashboards for Grafana
+	go run ./manifests/gen/dashboards
+
+.PHONY: pictures
+pictures: kube ## Draw the dashboards for the documentation, from a fleet that plays for 16 minutes (PICTURES_FLAGS='-lasts 10m')
+	cd test/monitoring && go run ./pictures $(PICTURES_FLAGS)
+
 .PHONY: generate
-generate: crds rows chart ## Write again all that is generated, and tidy the modules
+generate: crds rows dashboards chart ## Write again all that is generated, and tidy the modules
 	go mod tidy
 	cd tools && go mod tidy
 	cd test/kube && go mod tidy
