@@ -46,7 +46,7 @@ LONGEST := lies conversion soak fleet work benchmark crash hubcrash scenarios cl
 # Without packages on the command line there is also fuzzing, and the tools and what ships as YAML are tested.
 TEST_TOOLS :=
 ifeq ($(origin TEST_PACKAGES),undefined)
-TEST_TOOLS := fuzz test-tools test-helm test-plugin test-samples test-ship test-monitoring
+TEST_TOOLS := fuzz test-tools test-helm test-plugin test-browser test-samples test-ship test-monitoring
 endif
 TEST_PACKAGES ?= $(addprefix ./test/integration/,$(LONGEST)) ./...
 # What "make unit" tests, and the commit with which "make check" compares.
@@ -194,6 +194,16 @@ plugin-dist: ## Build the plugin for five platforms with checksums and a manifes
 test-plugin: ## Test the plugin
 	cd cmd/kubectl-spokelet && go test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
 
+.PHONY: test-browser
+test-browser: ## Test the page of the plugin in a headless Chromium, where there is one in the path
+	@for name in chromium chromium-browser google-chrome headless-shell; do command -v $$name >/dev/null && exit 0; done; \
+		echo "SKIPPED: there is no Chromium in the path, so that the page of the plugin is not played in a browser"
+	cd test/browser && go test -count 1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
+
+.PHONY: page-images
+page-images: ## Take the pictures of the page of the plugin for the documents, with a headless Chromium
+	cd test/browser && go run ./images -to ../../docs/operations/images
+
 .PHONY: test-ship
 test-ship: kube ## Test what ships as YAML: kustomize, the Helm chart, and the commands of the pages about installing
 	cd test/ship && go test -count 1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
@@ -220,6 +230,7 @@ lint: $(BIN)/golangci-lint ## Check the code with golangci-lint and go vet
 	cd test/ship && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../$(BIN)/golangci-lint run --timeout 30m ./...
 	cd test/monitoring && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../$(BIN)/golangci-lint run --timeout 30m ./...
 	cd cmd/kubectl-spokelet && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../$(BIN)/golangci-lint run --timeout 30m ./...
+	cd test/browser && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../$(BIN)/golangci-lint run --timeout 30m ./...
 	cd hub/addon/helm && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../../$(BIN)/golangci-lint run --timeout 30m ./...
 	for sample in $(SAMPLES); do \
 		(cd $$sample && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache $(CURDIR)/$(BIN)/golangci-lint run --timeout 30m ./...) || \
@@ -359,6 +370,7 @@ generate: crds rows dashboards chart ## Write again all that is generated, and t
 	cd test/kube && go mod tidy
 	cd hub/addon/helm && go mod tidy
 	cd cmd/kubectl-spokelet && go mod tidy
+	cd test/browser && go mod tidy
 	for sample in $(SAMPLES); do (cd $$sample && go mod tidy) || exit 1; done
 	cd test/e2e && go mod tidy
 	cd test/ship && go mod tidy

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -15,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/simulated"
 )
 
 func main() {
@@ -40,11 +43,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	program := flags.String("program", "", "the program to measure")
 	clusterCount := flags.Int("clusters", 3000, "how many clusters there are")
 	addOnCount := flags.Int("addons", 20, "how many add-ons each has")
+	only := flags.String("only", "", "measure commands that begin so, such as dashboard; empty means all")
 	rounds := flags.Int("rounds", 3, "how often each command is measured")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	h, err := fleet(*clusterCount, *addOnCount)
+	h, err := simulated.Large(*clusterCount, *addOnCount)
 	if err != nil {
 		return err
 	}
@@ -73,6 +77,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		"get addons -n store-0042", "rollout status addon addon-07", "diff addon addon-07 -f " + changed,
 		"bundle -f " + bundle, "check --from " + bundle,
 	} {
+		if !strings.HasPrefix(line, *only) {
+			continue
+		}
 		var all []measured
 		for range *rounds {
 			one, err := measure(ctx, h, *program, append([]string{"--kubeconfig", kubeconfig}, strings.Fields(line)...))
@@ -81,27 +88,34 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			}
 			all = append(all, one)
 		}
-		slices.SortFunc(all, func(a, b measured) int { return int(a.took - b.took) })
-		m := all[len(all)/2]
-		fmt.Fprintf(out, "| `%s` | %.2f s | %d MiB | %d | %.1f MiB |\n", strings.ReplaceAll(line, folder+"/", ""),
-			m.took.Seconds(), m.memory>>20, m.requests, float64(m.size)/(1<<20))
+		printed(out, fmt.Sprintf("`%s`", strings.ReplaceAll(line, folder+"/", "")), median(all))
 	}
-	return nil
+	if *only != "" && *only != "dashboard" {
+		return nil
+	}
+	return dashboard{Hub: h, out: out, program: *program, kubeconfig: kubeconfig, rounds: *rounds}.measure(ctx)
+}
+
+// median is the run in the middle by time.
+func median(all []measured) measured {
+	slices.SortFunc(all, func(a, b measured) int { return int(a.took - b.took) })
+	return all[len(all)/2]
+}
+
+// printed prints a row.
+func printed(out io.Writer, what string, m measured) {
+	fmt.Fprintf(out, "| %s | %.2f s | %d MiB | %d | %.1f MiB |\n", what, m.took.Seconds(), m.memory>>20, m.requests,
+		float64(m.size)/(1<<20))
 }
 
 // changedTemplate is the template of an add-on with another image.
-func changedTemplate(h *hub) []byte {
-	for _, o := range h.lists[templates] {
-		if o.name == "addon-07" {
-			return []byte(strings.ReplaceAll(string(o.raw), ":1.9", ":1.10"))
-		}
-	}
-	return nil
+func changedTemplate(h *simulated.Hub) []byte {
+	return bytes.ReplaceAll(h.Template("addon-07"), []byte(":1.9"), []byte(":1.10"))
 }
 
 // measure runs the program once. Statuses 0 and 1 are answers.
-func measure(ctx context.Context, h *hub, program string, args []string) (measured, error) {
-	h.reset()
+func measure(ctx context.Context, h *simulated.Hub, program string, args []string) (measured, error) {
+	h.Reset()
 	c := exec.CommandContext(ctx, program, args...)
 	var errs strings.Builder
 	c.Stdout, c.Stderr = io.Discard, &errs
@@ -120,7 +134,7 @@ func measure(ctx context.Context, h *hub, program string, args []string) (measur
 	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
 		return m, fmt.Errorf("%w: %s", err, errs.String())
 	}
-	m.requests, m.size = h.asked()
+	m.requests, m.size = h.Asked()
 	return m, nil
 }
 

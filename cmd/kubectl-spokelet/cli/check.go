@@ -1,24 +1,17 @@
 package cli
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/facts"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/show"
-	"github.com/spokelet/spokelet/internal/version"
-	"github.com/spokelet/spokelet/manifests"
 )
 
 // check returns the command that looks for problems of the hub, its clusters and their add-ons.
@@ -74,12 +67,7 @@ type checked struct {
 
 // wrong counts what is wrong.
 func (c checked) wrong() int {
-	wrong := len(c.Problems)
-	for _, finding := range c.Hub {
-		if finding.State == report.Failed {
-			wrong++
-		}
-	}
+	wrong, _ := report.Wrong(c.Problems, c.Hub)
 	return wrong
 }
 
@@ -128,43 +116,10 @@ func (p *Plugin) judged(ctx context.Context, r *fleet.Reader, cluster string) (c
 	if cluster != "" {
 		return found, nil
 	}
-	state, err := fleet.ReadState(ctx, r)
-	if err != nil || state == nil {
-		return found, err
+	if found.Hub, err = facts.Hub(ctx, r, found.fleet.Clusters, p.Now()); found.Hub == nil {
+		found.Hub = []report.Finding{}
 	}
-	facts := report.HubFacts{
-		Now: p.Now(), State: *state, Version: version.String(), Clusters: found.fleet.Clusters, Lacks: r.Lacks,
-	}
-	if facts.Wanted, err = shippedPolicies(); err != nil {
-		return found, err
-	}
-	found.Hub = report.JudgeHub(facts)
-	return found, nil
-}
-
-// shippedPolicies are the names of the admission policies that this version ships.
-func shippedPolicies() ([]string, error) {
-	var wanted []string
-	for _, document := range manifests.Policies() {
-		reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(document)))
-		for {
-			raw, err := reader.Read()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			var object metav1.PartialObjectMetadata
-			if err == nil {
-				err = yaml.Unmarshal(raw, &object)
-			}
-			if err != nil {
-				return nil, fmt.Errorf("reading the policies of this version: %w", err)
-			}
-			if object.Kind == "ValidatingAdmissionPolicy" {
-				wanted = append(wanted, object.Name)
-			}
-		}
-	}
-	return wanted, nil
+	return found, err
 }
 
 // checkAgain is the pause between two looks of a command with --wait.

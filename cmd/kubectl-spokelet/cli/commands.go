@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/facts"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
 	"github.com/spokelet/spokelet/internal/version"
@@ -17,7 +18,7 @@ import (
 
 // wholeFleet reads a fleet, or one cluster of it. It is an error where neither clusters nor add-ons can be read.
 func wholeFleet(ctx context.Context, r *fleet.Reader, cluster string) (report.Fleet, error) {
-	f, err := readFleet(ctx, r, cluster)
+	f, err := facts.Fleet(ctx, r, cluster)
 	if err == nil && r.Lacks("managedclusters") && r.Lacks("managedclusteraddons") {
 		err = fmt.Errorf("%w: %w", errBlind, gapsOf(r))
 	}

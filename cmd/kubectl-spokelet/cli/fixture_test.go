@@ -29,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/facts"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/version"
 )
@@ -321,7 +322,7 @@ func governed(t *testing.T, h *hub) *hub {
 		"renewTime": noon().Add(-5 * time.Second).Format(metav1.RFC3339Micro),
 	}
 	h.lists[pathLeases] = append(h.lists[pathLeases], leader)
-	wanted, err := shippedPolicies()
+	wanted, err := facts.Policies()
 	require.NoError(t, err)
 	h.lists[pathPolicies], h.lists[pathBindings] = nil, nil
 	for _, name := range wanted {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/facts"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/show"
@@ -89,7 +90,7 @@ func (p *Plugin) rowsOf(ctx context.Context, r *fleet.Reader, kind, namespace st
 		if err != nil {
 			return nil, err
 		}
-		clusters, err := readSilent(ctx, r, namespace, all)
+		clusters, err := facts.Silent(ctx, r, namespace, all)
 		for i := range all {
 			problem := report.OfAddOn(&all[i], clusters[all[i].Metadata.Namespace])
 			rows = append(rows, rowOf(report.KindAddOn, all[i].Metadata, problem, report.AddOnDetails(&all[i])))

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/facts"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/show"
@@ -128,7 +129,7 @@ func readRollout(ctx context.Context, r *fleet.Reader, name string) (report.Roll
 	if err != nil {
 		return report.Rollout{}, err
 	}
-	decisions, err := readDecisions(ctx, r, definition)
+	decisions, err := facts.Decisions(ctx, r, definition)
 	if err != nil {
 		return report.Rollout{}, err
 	}

@@ -132,7 +132,7 @@ func (p *Plugin) root() *cobra.Command {
 	root.PersistentFlags().StringVarP(&p.output, "output", "o", "", "json, yaml, name or wide; empty means text")
 	root.AddCommand(p.check(), p.get(), p.tree(), p.why(), p.bundle(), p.diff(), p.render(), p.rollout(), p.versions())
 	root.AddCommand(p.approve())
-	root.AddCommand(p.trace(), p.events(), p.logs())
+	root.AddCommand(p.trace(), p.events(), p.logs(), p.dashboard())
 	return root
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/facts"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
 )
@@ -73,7 +74,7 @@ func (p *Plugin) grown(ctx context.Context, r *fleet.Reader, args []string, all 
 	kind, name := args[0], args[1]
 	switch kind {
 	case report.KindAddOn:
-		f, err := addOnFleet(ctx, r, name)
+		f, err := facts.AddOnFleet(ctx, r, name)
 		if err == nil && len(f.AddOns)+len(f.Definitions) == 0 {
 			if r.LacksPart("managedclusteraddons") {
 				return report.Node{}, fmt.Errorf("%w: %w", errBlind, gapsOf(r))

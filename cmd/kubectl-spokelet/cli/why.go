@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/facts"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
 )
@@ -90,8 +91,11 @@ type followed struct {
 func (p *Plugin) follow(ctx context.Context, r *fleet.Reader, kind, name string) (followed, error) {
 	switch kind {
 	case report.KindCluster:
-		chain, err := p.clusterChain(ctx, r, name)
-		return followed{Chain: chain}, err
+		f, err := facts.Cluster(ctx, r, name, p.Now())
+		if err != nil {
+			return followed{}, err
+		}
+		return followed{Chain: report.ClusterChain(name, f)}, nil
 	case report.KindRequest:
 		request, err := fleet.Get[fleet.Request](ctx, r, "", name)
 		return followed{Chain: report.RequestChain(name, request)}, err
@@ -101,7 +105,7 @@ func (p *Plugin) follow(ctx context.Context, r *fleet.Reader, kind, name string)
 		return followed{}, err
 	}
 	if kind == report.KindAddOn {
-		f, err := addOnFacts(ctx, r, namespace, name)
+		f, err := facts.AddOn(ctx, r, namespace, name)
 		if err != nil {
 			return followed{}, err
 		}

@@ -110,10 +110,16 @@ func List[T object](ctx context.Context, r *Reader, q Query) ([]T, error) {
 // Read is List for objects of any type and a resource that the query names.
 func Read[T any](ctx context.Context, r *Reader, q Query) ([]T, error) {
 	var all []T
+	texts := interner{}
 	_, err := r.each(ctx, q, func() { all = nil }, func(page []byte) error {
 		decoded, err := decode[T](r, q, page)
 		if err != nil {
 			return err
+		}
+		for i := range decoded {
+			if object, is := any(&decoded[i]).(interned); is {
+				object.intern(texts)
+			}
 		}
 		all = append(all, decoded...)
 		if r.Progress != nil {

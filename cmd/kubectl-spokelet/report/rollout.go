@@ -34,6 +34,21 @@ type Stages struct {
 	Clusters []string `json:"clusters"`
 	// Message is what the first of them says; empty for those that are complete.
 	Message string `json:"message,omitempty"`
+
+	// first is the least name of Clusters.
+	first string
+}
+
+// StageOf returns how far a cluster is; empty for one that the add-on is not to be on.
+func (r Rollout) StageOf(cluster string) Stage {
+	for _, placement := range r.Placements {
+		for _, one := range placement.Stages {
+			if _, has := slices.BinarySearch(one.Clusters, cluster); has {
+				return one.Stage
+			}
+		}
+	}
+	return ""
 }
 
 // stageKey is equal for clusters that are shown together.
@@ -134,8 +149,8 @@ func add(stages map[stageKey]*Stages, cluster string, addOn *fleet.AddOn) {
 		all = &Stages{Stage: stage}
 		stages[key] = all
 	}
-	if len(all.Clusters) == 0 || cluster < slices.Min(all.Clusters) {
-		all.Message = text
+	if len(all.Clusters) == 0 || cluster < all.first {
+		all.first, all.Message = cluster, text
 	}
 	all.Clusters = append(all.Clusters, cluster)
 }

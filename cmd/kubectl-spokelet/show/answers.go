@@ -183,7 +183,7 @@ func (t Terminal) Problems(groups []report.Group) error {
 func (t Terminal) Gaps(gaps []fleet.Gap) error {
 	p := &page{Terminal: t}
 	for _, g := range gaps {
-		what, of := p.text(g.What), "hub"
+		what, of, code := p.text(g.What), "hub", "["+string(report.CodeOf(g))+"]"
 		if g.Cluster {
 			what, of = "on the cluster: "+what, "cluster"
 		}
@@ -195,15 +195,15 @@ func (t Terminal) Gaps(gaps []fleet.Gap) error {
 			p.item(p.paint(dubious, "warn"), g.What)
 			p.quote(8, g.Why)
 		case g.Silent:
-			p.item(p.paint(dubious, "warn"), p.text(g.What)+" does not answer  [SPK003]")
+			p.item(p.paint(dubious, "warn"), p.text(g.What)+" does not answer  "+code)
 			p.quote(8, g.Why)
 		case g.Refused:
-			p.item(p.paint(dubious, "warn"), p.text(g.What)+" does not accept your credential  [SPK003]")
+			p.item(p.paint(dubious, "warn"), p.text(g.What)+" does not accept your credential  "+code)
 			p.quote(8, g.Why)
 		case g.Missing:
-			p.item(p.paint(dubious, "warn"), fmt.Sprintf("%s: the %s does not serve it  [SPK010]", what, of))
+			p.item(p.paint(dubious, "warn"), fmt.Sprintf("%s: the %s does not serve it  %s", what, of, code))
 		default:
-			p.item(p.paint(dubious, "warn"), what+" may not be read  [SPK002]")
+			p.item(p.paint(dubious, "warn"), what+" may not be read  "+code)
 			p.line("        add the rule %s", p.text(g.Rule))
 		}
 	}

@@ -96,3 +96,8 @@ func escape(text []byte, as func(rune) string) []byte {
 	}
 	return b.Bytes()
 }
+
+// SafeHTML returns HTML in which what does not show as it is stands as its number, as Safe writes it.
+func SafeHTML(raw []byte) []byte {
+	return escape(raw, func(r rune) string { return fmt.Sprintf(`\u%04x`, r) })
+}

@@ -10,6 +10,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+func TestWhatDoesNotShowInHTMLIsANumber(t *testing.T) {
+	assert.Equal(t, `<p>Größe \u202e\u001b[2J`+"\n</p>", string(SafeHTML([]byte("<p>Größe \u202e\x1b[2J\n</p>"))))
+}
+
 // What is written for a program is the same text for it, and does no harm at a terminal.
 func TestTextsInJSONAndYAML(t *testing.T) {
 	for sentence, tc := range map[string]struct{ text, inJSON, inYAML string }{

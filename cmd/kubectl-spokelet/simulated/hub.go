@@ -1,20 +1,24 @@
-package main
+package simulated
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 )
 
-// hub serves lists of objects that are encoded once.
-type hub struct {
+// Hub serves lists of objects that are encoded once, as an API server of a hub does.
+type Hub struct {
 	lists map[string][]object
 
 	mutex    sync.Mutex
+	silent   bool
+	denied   []string
 	requests int
 	bytes    int
 }
@@ -40,23 +44,53 @@ const (
 	placements  = "/apis/cluster.open-cluster-management.io/v1beta1/placements"
 )
 
-// reset forgets what was asked.
-func (h *hub) reset() {
+// Reset forgets what was asked.
+func (h *Hub) Reset() {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	h.requests, h.bytes = 0, 0
 }
 
-// asked returns how many requests there were, and how many bytes the answers had.
-func (h *hub) asked() (requests, size int) {
+// Asked returns how many requests there were, and how many bytes the answers had.
+func (h *Hub) Asked() (requests, size int) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	return h.requests, h.bytes
 }
 
+// Become makes the hub have the objects of another one.
+func (h *Hub) Become(other *Hub) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	h.lists = other.lists
+}
+
+// Silence makes the hub answer no request, or answer again.
+func (h *Hub) Silence(silent bool) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	h.silent = silent
+}
+
+// Deny makes the hub refuse to list some resources, by their plurals.
+func (h *Hub) Deny(plurals ...string) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	h.denied = plurals
+}
+
 // ServeHTTP implements http.Handler.
-func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, status := h.answer(r)
+func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.mutex.Lock()
+	lists, denied, silent := h.lists, h.denied, h.silent
+	h.mutex.Unlock()
+	body, status := answer(lists, r)
+	switch plural := path.Base(r.URL.Path); {
+	case silent:
+		body, status = refusal("ServiceUnavailable", http.StatusServiceUnavailable)
+	case slices.Contains(denied, plural):
+		body, status = refusal("Forbidden", http.StatusForbidden)
+	}
 	h.mutex.Lock()
 	h.requests, h.bytes = h.requests+1, h.bytes+len(body)
 	h.mutex.Unlock()
@@ -65,23 +99,29 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body) // A client that went away needs no answer.
 }
 
+// refusal is the answer of an API server that refuses a request.
+func refusal(reason string, code int) ([]byte, int) {
+	return fmt.Appendf(nil, `{"kind": "Status", "status": "Failure", "reason": %q, "message": %[1]q, "code": %d}`,
+		reason, code), code
+}
+
 // answer returns the body of an answer and its status.
-func (h *hub) answer(r *http.Request) ([]byte, int) {
-	path, namespace := r.URL.Path, ""
-	if before, after, found := strings.Cut(path, "/namespaces/"); found {
+func answer(lists map[string][]object, r *http.Request) ([]byte, int) {
+	list, namespace := r.URL.Path, ""
+	if before, after, found := strings.Cut(list, "/namespaces/"); found {
 		var rest string
 		namespace, rest, _ = strings.Cut(after, "/")
-		path = before + "/" + rest
+		list = before + "/" + rest
 	}
-	switch path {
+	switch list {
 	case "/version":
 		return []byte(`{"gitVersion": "v1.37.2"}`), http.StatusOK
 	case "/apis/addon.open-cluster-management.io":
 		return []byte(`{"versions": [{"version": "v1alpha1"}, {"version": "v1beta1"}]}`), http.StatusOK
 	}
-	all, known := h.lists[path]
+	all, known := lists[list]
 	if !known {
-		return []byte(`{"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404}`), http.StatusNotFound
+		return refusal("NotFound", http.StatusNotFound)
 	}
 	query := r.URL.Query()
 	limit, err := strconv.Atoi(query.Get("limit"))
@@ -118,7 +158,7 @@ func (o object) selected(namespace, fields, labels string) bool {
 }
 
 // add adds an object to a list.
-func (h *hub) add(list string, o object, content map[string]any) error {
+func (h *Hub) add(list string, o object, content map[string]any) error {
 	content["metadata"] = map[string]any{
 		"namespace": o.namespace, "name": o.name, "labels": o.labels,
 		"uid": "7d0f6c1e-0000-4000-8000-" + o.name, "generation": 1,
@@ -148,4 +188,14 @@ func managed() []any {
 		})
 	}
 	return all
+}
+
+// Template returns the AddOnTemplate of a name; nil for none.
+func (h *Hub) Template(name string) []byte {
+	for _, o := range h.lists[templates] {
+		if o.name == name {
+			return o.raw
+		}
+	}
+	return nil
 }

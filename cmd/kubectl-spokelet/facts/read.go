@@ -1,4 +1,4 @@
-package cli
+package facts
 
 import (
 	"cmp"
@@ -13,9 +13,9 @@ import (
 	"github.com/spokelet/spokelet/lease"
 )
 
-// readFleet reads what a judgement of the whole fleet is about; in one namespace where that is named. Clusters are not
+// Fleet reads what a judgement of the whole fleet is about; in one namespace where that is named. Clusters are not
 // in namespaces: that of the name is read then.
-func readFleet(ctx context.Context, r *fleet.Reader, cluster string) (report.Fleet, error) {
+func Fleet(ctx context.Context, r *fleet.Reader, cluster string) (report.Fleet, error) {
 	f := report.Fleet{Cluster: cluster, Lacks: r.Lacks, Undecoded: undecoded(r)}
 	var err error
 	if f.Clusters, err = fleet.List[fleet.Cluster](ctx, r, fleet.Query{Name: cluster}); err != nil {
@@ -31,12 +31,12 @@ func readFleet(ctx context.Context, r *fleet.Reader, cluster string) (report.Fle
 		f.Requests, err = fleet.List[fleet.Request](ctx, r, fleet.Query{})
 		return f, err
 	}
-	return f, readCluster(ctx, r, &f)
+	return f, ofCluster(ctx, r, &f)
 }
 
-// readCluster reads what a judgement of one cluster is about, and that of a whole fleet is not: its requests, its
+// ofCluster reads what a judgement of one cluster is about, and that of a whole fleet is not: its requests, its
 // heartbeat, and which placements decide about add-ons that wait on it.
-func readCluster(ctx context.Context, r *fleet.Reader, f *report.Fleet) error {
+func ofCluster(ctx context.Context, r *fleet.Reader, f *report.Fleet) error {
 	var err error
 	of := map[string]string{names.LabelClusterName: f.Cluster}
 	if f.Requests, err = fleet.List[fleet.Request](ctx, r, fleet.Query{Labels: of}); err != nil {
@@ -53,7 +53,7 @@ func readCluster(ctx context.Context, r *fleet.Reader, f *report.Fleet) error {
 		}
 		for n := range f.Definitions {
 			if d := &f.Definitions[n]; d.Metadata.Name == f.AddOns[i].Metadata.Name {
-				decisions, err := readDecisions(ctx, r, d)
+				decisions, err := Decisions(ctx, r, d)
 				if err != nil {
 					return err
 				}
@@ -78,8 +78,8 @@ func undecoded(r *fleet.Reader) func(cluster string) bool {
 	return func(cluster string) bool { return r.LacksObject("managedclusters", cluster) }
 }
 
-// addOnFleet reads what a judgement of one add-on of a fleet is about.
-func addOnFleet(ctx context.Context, r *fleet.Reader, name string) (report.Fleet, error) {
+// AddOnFleet reads what a judgement of one add-on of a fleet is about.
+func AddOnFleet(ctx context.Context, r *fleet.Reader, name string) (report.Fleet, error) {
 	f := report.Fleet{Lacks: r.Lacks, Undecoded: undecoded(r)}
 	var err error
 	if f.Clusters, err = fleet.List[fleet.Cluster](ctx, r, fleet.Query{}); err != nil {
@@ -92,8 +92,8 @@ func addOnFleet(ctx context.Context, r *fleet.Reader, name string) (report.Fleet
 	return f, err
 }
 
-// addOnFacts reads what an add-on on a cluster depends on.
-func addOnFacts(ctx context.Context, r *fleet.Reader, namespace, name string) (report.AddOnFacts, error) {
+// AddOn reads what an add-on on a cluster depends on.
+func AddOn(ctx context.Context, r *fleet.Reader, namespace, name string) (report.AddOnFacts, error) {
 	f := report.AddOnFacts{Lacks: r.LacksPart} // Of most resources it needs one object.
 	var err error
 	if f.AddOn, err = fleet.Get[fleet.AddOn](ctx, r, namespace, name); err != nil {
@@ -105,11 +105,11 @@ func addOnFacts(ctx context.Context, r *fleet.Reader, namespace, name string) (r
 	if f.Definition, err = fleet.Get[fleet.Definition](ctx, r, "", name); err != nil {
 		return f, err
 	}
-	if f.Decisions, err = readDecisions(ctx, r, f.Definition); err != nil {
+	if f.Decisions, err = Decisions(ctx, r, f.Definition); err != nil {
 		return f, err
 	}
 	if f.AddOn == nil && f.Cluster != nil {
-		if f.Placements, err = readPlacements(ctx, r, f.Definition); err != nil {
+		if f.Placements, err = Placements(ctx, r, f.Definition); err != nil {
 			return f, err
 		}
 	}
@@ -123,7 +123,7 @@ func addOnFacts(ctx context.Context, r *fleet.Reader, namespace, name string) (r
 	if f.AddOn != nil {
 		host = f.AddOn.Metadata.Annotations[names.AnnotationHostingCluster]
 	}
-	if f.Works, err = readWorks(ctx, r, of, host); err != nil {
+	if f.Works, err = Works(ctx, r, of, host); err != nil {
 		return f, err
 	}
 	if f.AddOn != nil && report.OfAddOn(f.AddOn, f.Cluster) != nil {
@@ -134,9 +134,9 @@ func addOnFacts(ctx context.Context, r *fleet.Reader, namespace, name string) (r
 	return f, nil
 }
 
-// readWorks reads the works of an add-on on its cluster, and those on its hosting cluster. Works that its cluster hosts
+// Works reads the works of an add-on on its cluster, and those on its hosting cluster. Works that its cluster hosts
 // for others have the name of the add-on, too. host is the name of the hosting cluster; empty for none.
-func readWorks(ctx context.Context, r *fleet.Reader, of fleet.Meta, host string) ([]fleet.Work, error) {
+func Works(ctx context.Context, r *fleet.Reader, of fleet.Meta, host string) ([]fleet.Work, error) {
 	q := fleet.Query{Namespace: of.Namespace, Labels: map[string]string{names.LabelAddonName: of.Name}}
 	works, err := fleet.List[fleet.Work](ctx, r, q)
 	if err != nil {
@@ -153,9 +153,9 @@ func readWorks(ctx context.Context, r *fleet.Reader, of fleet.Meta, host string)
 	return append(works, hosted...), err
 }
 
-// readSilent reads the clusters of add-ons of a namespace, which tell whether the time is over in which the hub lost
+// Silent reads the clusters of add-ons of a namespace, which tell whether the time is over in which the hub lost
 // them; none where it lost none. An empty namespace means all.
-func readSilent(
+func Silent(
 	ctx context.Context, r *fleet.Reader, namespace string, addOns []fleet.AddOn,
 ) (map[string]*fleet.Cluster, error) {
 	silent := func(a fleet.AddOn) bool { return causes.Silent(a.Status.Conditions) != nil }
@@ -170,8 +170,8 @@ func readSilent(
 	return known, err
 }
 
-// readDecisions reads which clusters the placements of an add-on select; none without a definition.
-func readDecisions(ctx context.Context, r *fleet.Reader, d *fleet.Definition) ([]fleet.Decision, error) {
+// Decisions reads which clusters the placements of an add-on select; none without a definition.
+func Decisions(ctx context.Context, r *fleet.Reader, d *fleet.Definition) ([]fleet.Decision, error) {
 	if d == nil {
 		return nil, nil
 	}
@@ -187,8 +187,8 @@ func readDecisions(ctx context.Context, r *fleet.Reader, d *fleet.Definition) ([
 	return all, nil
 }
 
-// readPlacements reads the placements of an add-on themselves; those that are gone are left out.
-func readPlacements(ctx context.Context, r *fleet.Reader, d *fleet.Definition) ([]fleet.Placement, error) {
+// Placements reads the placements of an add-on themselves; those that are gone are left out.
+func Placements(ctx context.Context, r *fleet.Reader, d *fleet.Definition) ([]fleet.Placement, error) {
 	if d == nil {
 		return nil, nil
 	}
@@ -205,19 +205,17 @@ func readPlacements(ctx context.Context, r *fleet.Reader, d *fleet.Definition) (
 	return all, nil
 }
 
-// clusterChain reads what a cluster depends on, and follows it.
-func (p *Plugin) clusterChain(ctx context.Context, r *fleet.Reader, name string) (report.Chain, error) {
-	f := report.ClusterFacts{Now: p.Now()}
+// Cluster reads what a cluster depends on.
+func Cluster(ctx context.Context, r *fleet.Reader, name string, now time.Time) (report.ClusterFacts, error) {
+	f := report.ClusterFacts{Now: now}
 	var err error
 	if f.Cluster, err = fleet.Get[fleet.Cluster](ctx, r, "", name); err != nil {
-		return report.Chain{}, err
+		return f, err
 	}
 	of := fleet.Query{Labels: map[string]string{names.LabelClusterName: name}}
 	if f.Requests, err = fleet.List[fleet.Request](ctx, r, of); err != nil {
-		return report.Chain{}, err
+		return f, err
 	}
-	if f.Heartbeat, err = heartbeat(ctx, r, name); err != nil {
-		return report.Chain{}, err
-	}
-	return report.ClusterChain(name, f), nil
+	f.Heartbeat, err = heartbeat(ctx, r, name)
+	return f, err
 }

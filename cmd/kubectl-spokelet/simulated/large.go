@@ -1,4 +1,4 @@
-package main
+package simulated
 
 import (
 	"errors"
@@ -19,10 +19,10 @@ func condition(kind, status, reason, text string) map[string]any {
 	}
 }
 
-// fleet is a hub with clusters, each with add-ons. Of a hundred clusters one is silent, and of fifty add-ons one has an
+// Large is a hub with clusters, each with add-ons. Of a hundred clusters one is silent, and of fifty add-ons one has an
 // image that cannot be pulled.
-func fleet(clusterCount, addOnCount int) (*hub, error) {
-	h := &hub{lists: map[string][]object{}}
+func Large(clusterCount, addOnCount int) (*Hub, error) {
+	h := &Hub{lists: map[string][]object{}}
 	for _, list := range []string{
 		clusters, addOns, definitions, decisions, works, requests, leases, events, templates, configs, placements,
 	} {
@@ -113,7 +113,7 @@ func template(name string) map[string]any {
 }
 
 // addOn adds one add-on on a cluster, with its work.
-func (h *hub) addOn(cluster string, number, index int) error {
+func (h *Hub) addOn(cluster string, number, index int) error {
 	name := fmt.Sprintf("addon-%02d", number)
 	available := condition("Available", "True", "ManagedClusterAddOnLeaseUpdated", name+" add-on is available.")
 	conditions := []any{
