@@ -35,7 +35,7 @@ type configurations struct {
 // newConfigurations returns what configures the add-ons of a hub, and adds the watches of configurations of any kind to
 // the manager.
 func newConfigurations(
-	mgr ctrl.Manager, c Config, addOns addonapi.Client, placements *fleet.Placements, gates *gate.Reader,
+	mgr ctrl.Manager, c Config, addOns addonapi.Client, placements *fleet.Placements,
 ) (*configurations, error) {
 	changed := objectwatch.NewChanges(2)
 	others, err := objectwatch.New(mgr.GetConfig(), c.WatchedConfigs, changed.Send)
@@ -53,13 +53,18 @@ func newConfigurations(
 	all := &configurations{admitted: make(chan event.GenericEvent, maxAdmitted)}
 	all.roller = &rollout.Reconciler{
 		Client: mgr.GetClient(), AddOns: addOns, Store: store, Clock: clock.RealClock{}, Wake: all.admitted,
-		Changed: changed.Receiver(0), Placements: placements, Gates: gates,
+		Changed: changed.Receiver(0), Placements: placements,
 	}
 	all.configurer = &configure.Configurer{
 		AddOns: addOns, Client: mgr.GetClient(), Store: store, Admission: all.roller.Admission, Changed: changed.Receiver(1),
-		Placements: placements, Precedence: c.ConfigPrecedence, Gates: gates,
+		Placements: placements, Precedence: c.ConfigPrecedence,
 	}
 	return all, nil
+}
+
+// follow makes clusters wait for what policies and windows say; nil says nothing.
+func (c *configurations) follow(gates *gate.Reader) {
+	c.roller.Gates, c.configurer.Gates = gates, gates
 }
 
 // watch adds the watches of all that decides the configuration of add-ons, and of their admission to a rollout.

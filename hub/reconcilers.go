@@ -49,18 +49,13 @@ func setup(ctx context.Context, mgr *hubprocess.Manager, c Config, foreignWorks 
 		return err
 	}
 	placements := newPlacements(mgr, c.Placement, now)
-	gates, failed := gate.NewReader(ctx, mgr.GetClient(), mgr.GetAPIReader())
-	if failed != nil {
-		return failed
-	}
-	configs, failed := newConfigurations(mgr, c, addOns, placements, gates)
-	if failed != nil {
-		return failed
-	}
-	renders, err := template.NewRenders(metrics.Registry)
-	if err != nil {
+	configs, err := newConfigurations(mgr, c, addOns, placements)
+	gates, unknown := gate.NewReader(ctx, mgr.GetClient(), mgr.GetAPIReader())
+	renders, failed := template.NewRenders(metrics.Registry)
+	if err := errors.Join(err, unknown, failed); err != nil {
 		return err
 	}
+	configs.follow(gates)
 	agents := append(slices.Clone(c.Agents),
 		&template.Registry{
 			Configs: mgr.GetClient(), AddOns: addOns, Configurer: configs.configurer, Home: c.Namespace, Renders: renders,

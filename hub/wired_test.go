@@ -36,7 +36,9 @@ type recording struct {
 	added []manager.Runnable
 }
 
-func (m *recording) GetAPIReader() client.Reader { return fake.NewClientBuilder().WithScheme(m.GetScheme()).Build() }
+func (m *recording) GetAPIReader() client.Reader {
+	return fake.NewClientBuilder().WithScheme(m.GetScheme()).Build()
+}
 
 func (m *recording) Add(r manager.Runnable) error {
 	m.added = append(m.added, r)

@@ -1,7 +1,7 @@
 package work
 
 import (
-	"bytes"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,7 +16,7 @@ func lastWrite(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry 
 	var last *metav1.Time
 	for i := range entries {
 		e := &entries[i]
-		if e.Subresource != "" || e.Time == nil || e.FieldsV1 != nil && !bytes.Contains(e.FieldsV1.Raw, []byte(`"f:spec"`)) {
+		if e.Subresource != "" || e.Time == nil || e.FieldsV1 != nil && !strings.Contains(e.FieldsV1.GetRawString(), `"f:spec"`) {
 			continue
 		}
 		if last == nil || last.Before(e.Time) {
@@ -37,9 +37,11 @@ type timed struct {
 }
 
 // arrival returns how long the present content of a work took from its write on the hub until it was applied, by the
-// status after a pass; zero while that is not so, was told before, or is not known. A content of which an earlier process
-// has reported something is not timed: it may have been applied then.
-func (t timed) arrival(work *workv1.ManifestWork, after []metav1.Condition, now time.Time) (timed, time.Duration, bool) {
+// status after a pass; zero while that is not so, was told before, or is not known. A content of which an earlier
+// process has reported something is not timed: it may have been applied then.
+func (t timed) arrival(
+	work *workv1.ManifestWork, after []metav1.Condition, now time.Time,
+) (next timed, took time.Duration, arrived bool) {
 	if t.uid != work.UID || t.generation != work.Generation {
 		said := meta.FindStatusCondition(work.Status.Conditions, workv1.WorkApplied)
 		t = timed{

@@ -67,8 +67,8 @@ func newCounters(registerer prometheus.Registerer) (*counters, error) {
 			Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 5, 15},
 		}, []string{labelPhase}),
 		arrival: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "spokelet_work_write_to_applied_seconds", Help: "How long it took from the write of a work on the hub, whose " +
-				"clock has whole seconds, until all its manifests were applied.",
+			Name: "spokelet_work_write_to_applied_seconds", Help: "How long it took from the write of a work on the hub, " +
+				"whose clock has whole seconds, until all its manifests were applied.",
 			Buckets: []float64{1, 2, 5, 10, 30, 60, 300, 900, 3600, 21600, 86400},
 		}),
 	}
@@ -247,5 +247,6 @@ func (r *Reconciler) listApplied(ctx context.Context) ([]workv1.AppliedManifestW
 	if err != nil {
 		return nil, fmt.Errorf("listing the AppliedManifestWorks: %w", err)
 	}
-	return slices.DeleteFunc(all.Items, func(a workv1.AppliedManifestWork) bool { return a.Spec.AgentID != r.AgentID }), nil
+	others := func(a workv1.AppliedManifestWork) bool { return a.Spec.AgentID != r.AgentID }
+	return slices.DeleteFunc(all.Items, others), nil
 }

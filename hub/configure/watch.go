@@ -52,8 +52,8 @@ func (c *Configurer) Watch(b *builder.Builder) *builder.Builder {
 	return c.watchConfigs(b)
 }
 
-// waitingAddOns enqueues the add-ons that wait, for a policy those of its name: one that a gate holds may begin, or waits
-// for another reason. Nothing is to be done for the others when a gate closes.
+// waitingAddOns enqueues the add-ons that wait, for a policy those of its name: one that a gate holds may begin, or
+// waits for another reason. Nothing is to be done for the others when a gate closes.
 func (c *Configurer) waitingAddOns(ctx context.Context, o client.Object) []ctrl.Request {
 	var of []client.ListOption
 	if _, is := o.(*policies.AddOnPolicy); is {

@@ -106,7 +106,8 @@ func describe() descriptions {
 			"more clusters failed than it tolerates.", "addon"),
 		held: metric("spokelet_fleet_removals_held", "Clusters from which an add-on is not removed until a person confirms "+
 			"it, because many lost it at once without an edit that explains it.", "addon"),
-		paused:     metric("spokelet_fleet_paused", "1 for an add-on whose AddOnPolicy is paused, and 0 for others.", "addon"),
+		paused: metric("spokelet_fleet_paused", "1 for an add-on whose AddOnPolicy is paused, and 0 for others.",
+			"addon"),
 		heartbeats: metric("spokelet_fleet_heartbeat_age_seconds", "Ages of the heartbeats of accepted clusters, now."),
 		ends: metric("spokelet_fleet_certificate_ends_timestamp_seconds", "When the first certificate of a kind ends, as "+
 			"agents report it.", "kind"),
@@ -125,7 +126,9 @@ type collector struct {
 
 // Describe implements prometheus.Collector.
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.clusters, c.addOns, c.rollouts, c.stopped, c.held, c.paused, c.heartbeats, c.ends, c.late} {
+	for _, d := range []*prometheus.Desc{
+		c.clusters, c.addOns, c.rollouts, c.stopped, c.held, c.paused, c.heartbeats, c.ends, c.late,
+	} {
 		ch <- d
 	}
 }

@@ -60,8 +60,8 @@ type fleet struct {
 	paused map[string]float64
 	// ages are the ages of the heartbeats of accepted clusters.
 	ages []time.Duration
-	// firstEnds are when the first certificate of a kind ends, where one is told. late is how many of them should have been
-	// replaced.
+	// firstEnds are when the first certificate of a kind ends, where one is told. late is how many of them should have
+	// been replaced.
 	firstEnds map[kind]time.Time
 	late      map[kind]int
 }

@@ -426,9 +426,11 @@ func (s *survey) askGate(c *planner.Cluster, target addonconfig.Target) {
 		return
 	}
 	name := gate.ContentName(s.f.cma.Name, s.of.target(c.Name))
-	verdict := s.gated.ask(s.f.gate, s.f.clusters[c.Name], name, target, s.f.now)
+	verdict := s.f.gate.Judge(s.f.clusters[c.Name], name, s.f.now)
 	s.gateWake = reconcile.Earliest(s.gateWake, verdict.Wake)
-	c.Held, c.Gated = verdict.Held, verdict.Held != ""
+	if c.Held, c.Gated = verdict.Held, verdict.Held != ""; c.Gated {
+		s.gated.add(name, target.Rolled())
+	}
 }
 
 // add adds a cluster to the placement, with its way before this plan.

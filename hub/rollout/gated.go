@@ -4,13 +4,10 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
-	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/confighash"
-	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/policies"
 )
 
@@ -44,18 +41,6 @@ func (all contentsOf) merge(others contentsOf) {
 		content.Clusters += other.Clusters
 		all[name] = content
 	}
-}
-
-// ask asks a gate whether a cluster may begin to change to the content of a name, which a target is, and counts it
-// where it may not.
-func (all contentsOf) ask(
-	g gate.Gate, cluster gate.Cluster, name string, target addonconfig.Target, now time.Time,
-) gate.Verdict {
-	verdict := g.Judge(cluster, name, now)
-	if verdict.Held != "" {
-		all.add(name, target.Rolled())
-	}
-	return verdict
 }
 
 // concludeGate returns the policy with the status after a plan.

@@ -53,9 +53,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Gates != nil {
 		edited := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 		controller = controller.
-			Watches(&policies.AddOnPolicy{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []ctrl.Request {
-				return []ctrl.Request{request(o.GetName())}
-			}), edited).
+			Watches(&policies.AddOnPolicy{}, handler.EnqueueRequestsFromMapFunc(ofPolicy), edited).
 			Watches(&policies.MaintenanceWindow{}, handler.EnqueueRequestsFromMapFunc(r.ofWindow), edited).
 			Watches(&clusterv1.ManagedCluster{}, batched(r.ofMovedCluster), builder.WithPredicates(gate.PlaceChanged()))
 	}
@@ -149,6 +147,11 @@ func servesChanged() predicate.Predicate {
 	}
 }
 
+// ofPolicy maps a policy to the ClusterManagementAddOn of its name.
+func ofPolicy(_ context.Context, o client.Object) []ctrl.Request {
+	return []ctrl.Request{request(o.GetName())}
+}
+
 // ofWindow maps a window to the ClusterManagementAddOns that it is for.
 func (r *Reconciler) ofWindow(ctx context.Context, o client.Object) []ctrl.Request {
 	window, is := o.(*policies.MaintenanceWindow)
@@ -178,8 +181,8 @@ func (r *Reconciler) all(ctx context.Context) []ctrl.Request {
 	return requests
 }
 
-// ofMovedCluster maps a cluster of which windows know something else now to the ClusterManagementAddOns whose placements
-// select it, where there are windows.
+// ofMovedCluster maps a cluster of which windows know something else now to the ClusterManagementAddOns whose
+// placements select it, where there are windows.
 func (r *Reconciler) ofMovedCluster(ctx context.Context, o client.Object) []ctrl.Request {
 	has, err := r.Gates.HasWindows(ctx)
 	if err != nil {

@@ -76,7 +76,8 @@ func (r *Reconciler) observe(ctx context.Context, req ctrl.Request) (facts, erro
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(r.Workers)).
 		For(&policies.MaintenanceWindow{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&clusterv1.ManagedCluster{}, reconcile.Delayed(batchPeriod, r.all), builder.WithPredicates(gate.PlaceChanged())).
+		Watches(&clusterv1.ManagedCluster{}, reconcile.Delayed(batchPeriod, r.all),
+			builder.WithPredicates(gate.PlaceChanged())).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up %s: %w", Name, err)

@@ -365,8 +365,8 @@ func Conditions(wire client.Object) []metav1.Condition {
 	return nil
 }
 
-// Differs reports whether a configuration that an add-on of either version is to have is not in force. One whose content
-// the hub does not know is not compared.
+// Differs reports whether a configuration that an add-on of either version is to have is not in force. One whose
+// content the hub does not know is not compared.
 func Differs(wire client.Object) bool {
 	differ := func(wanted, has string) bool { return wanted != "" && wanted != has }
 	switch a := wire.(type) {

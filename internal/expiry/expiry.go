@@ -39,8 +39,8 @@ type holder struct {
 	name string
 }
 
-// New registers metrics spokelet_certificate_ends_timestamp_seconds and spokelet_certificates_late. The clock is the one
-// by which the certificates end. A nil registerer registers none.
+// New registers metrics spokelet_certificate_ends_timestamp_seconds and spokelet_certificates_late. The clock is the
+// one by which the certificates end. A nil registerer registers none.
 func New(registerer prometheus.Registerer, now clock.PassiveClock) (*Ends, error) {
 	e := &Ends{
 		clock: now,

@@ -26,9 +26,9 @@ type Reader struct {
 	Client client.Reader
 }
 
-// NewReader returns a Reader. It is nil for a hub that does not serve both kinds, or where the manager may not list them:
-// a cache would never be filled, and nothing would be rolled out. The latter is an error in the log, because nothing that
-// people write there is in force. live reads without a cache.
+// NewReader returns a Reader. It is nil for a hub that does not serve both kinds, or where the manager may not list
+// them: a cache would never be filled, and nothing would be rolled out. The latter is an error in the log, because
+// nothing that people write there is in force. live reads without a cache.
 func NewReader(ctx context.Context, from, live client.Reader) (*Reader, error) {
 	for _, list := range []client.ObjectList{&policies.AddOnPolicyList{}, &policies.MaintenanceWindowList{}} {
 		err := live.List(ctx, list, client.Limit(1))
@@ -80,7 +80,8 @@ func (r *Reader) HasWindows(ctx context.Context) (bool, error) {
 	return len(all) > 0, err
 }
 
-// Cluster returns what the windows of a gate know of a cluster; of one that does not exist or cannot be decoded, nothing.
+// Cluster returns what the windows of a gate know of a cluster; of one that does not exist or cannot be decoded,
+// nothing.
 func (r *Reader) Cluster(ctx context.Context, name string) (Cluster, error) {
 	if r == nil {
 		return Cluster{}, nil

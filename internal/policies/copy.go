@@ -13,7 +13,7 @@ func (p *AddOnPolicy) DeepCopyObject() runtime.Object { return p.DeepCopy() }
 // DeepCopy returns a copy that shares no memory.
 func (p *AddOnPolicy) DeepCopy() *AddOnPolicy {
 	out := *p
-	p.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	p.DeepCopyInto(&out.ObjectMeta)
 	if p.Spec.Paused != nil {
 		paused := *p.Spec.Paused
 		out.Spec.Paused = &paused
@@ -29,7 +29,7 @@ func (p *AddOnPolicy) DeepCopy() *AddOnPolicy {
 // DeepCopyObject implements runtime.Object.
 func (l *AddOnPolicyList) DeepCopyObject() runtime.Object {
 	out := *l
-	l.ListMeta.DeepCopyInto(&out.ListMeta)
+	l.DeepCopyInto(&out.ListMeta)
 	out.Items = slices.Clone(l.Items)
 	for i := range out.Items {
 		out.Items[i] = *l.Items[i].DeepCopy()
@@ -43,7 +43,7 @@ func (w *MaintenanceWindow) DeepCopyObject() runtime.Object { return w.DeepCopy(
 // DeepCopy returns a copy that shares no memory.
 func (w *MaintenanceWindow) DeepCopy() *MaintenanceWindow {
 	out := *w
-	w.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	w.DeepCopyInto(&out.ObjectMeta)
 	out.Spec.ClusterSelector = *w.Spec.ClusterSelector.DeepCopy()
 	out.Spec.AddOns = slices.Clone(w.Spec.AddOns)
 	out.Spec.Until = copyTime(w.Spec.Until)
@@ -62,7 +62,7 @@ func copyTime(t *metav1.Time) *metav1.Time {
 // DeepCopyObject implements runtime.Object.
 func (l *MaintenanceWindowList) DeepCopyObject() runtime.Object {
 	out := *l
-	l.ListMeta.DeepCopyInto(&out.ListMeta)
+	l.DeepCopyInto(&out.ListMeta)
 	out.Items = slices.Clone(l.Items)
 	for i := range out.Items {
 		out.Items[i] = *l.Items[i].DeepCopy()

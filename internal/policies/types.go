@@ -13,7 +13,8 @@ func GroupVersion() schema.GroupVersion {
 
 // Install registers the kinds.
 func Install(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion(), &AddOnPolicy{}, &AddOnPolicyList{}, &MaintenanceWindow{}, &MaintenanceWindowList{})
+	scheme.AddKnownTypes(GroupVersion(),
+		&AddOnPolicy{}, &AddOnPolicyList{}, &MaintenanceWindow{}, &MaintenanceWindowList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion())
 	return nil
 }

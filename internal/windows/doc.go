@@ -1,8 +1,8 @@
 // Package windows says when changes may begin: in the occurrences of windows that allow them, and outside those of
 // windows that deny them. It is a pure function of a list of windows and an instant.
 //
-// A window is a schedule of cron with five fields, a duration, and a time zone, by whose clock it begins. The clock of a
-// zone jumps:
+// A window is a schedule of cron with five fields, a duration, and a time zone, by whose clock it begins. The clock of
+// a zone jumps:
 //
 //   - An occurrence whose beginning the clock skips begins when the clock goes on.
 //   - Where the clock shows the beginning twice, the first one counts; both do with a schedule that means every hour.

@@ -28,7 +28,8 @@ const (
 	LongestDuration = 366 * 24 * time.Hour
 	// horizon is how far the next occurrence is looked for: some days of the week come on a 29 February once in 40 years.
 	horizon = 41 * 366
-	// longest is how many occurrences that follow each other without a gap are looked at; after them the caller looks again.
+	// longest is how many occurrences that follow each other without a gap are looked at; after them the caller looks
+	// again.
 	longest = 1000
 	// maxQuoted is how many bytes of a schedule an error quotes.
 	maxQuoted = 60

@@ -78,7 +78,8 @@ func (w wave) stopped() bool { return w.failures > w.tolerated }
 
 // finished reports whether the next wave may begin.
 func (w wave) finished() bool {
-	return w.waiting == 0 && w.gated == 0 && w.slots == 0 && len(w.awaited) == 0 && (w.key.kind != mandatoryGroup || w.done > 0)
+	moves := w.waiting > 0 || w.gated > 0 || w.slots > 0 || len(w.awaited) > 0
+	return !moves && (w.key.kind != mandatoryGroup || w.done > 0)
 }
 
 // wavesOf returns the waves of the clusters in their order, and writes into each cluster which is its own.

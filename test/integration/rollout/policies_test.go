@@ -32,12 +32,11 @@ func (w *world) eventuallyWaits(clusters int) (contents []policies.Content) {
 	w.Helper()
 	suite.Eventually(w, suite.Checks(func(c assert.TestingT) {
 		p := w.policy(policies.AddOnPolicySpec{})
-		if !assert.NoError(c, plane.Client.Get(w.Context(), client.ObjectKeyFromObject(p), p)) {
-			return
+		if assert.NoError(c, plane.Client.Get(w.Context(), client.ObjectKeyFromObject(p), p)) {
+			assert.Equal(c, p.Generation, p.Status.ObservedGeneration)
+			assert.EqualValues(c, clusters, p.Status.Waiting)
+			contents = p.Status.Contents
 		}
-		assert.Equal(c, p.Generation, p.Status.ObservedGeneration)
-		assert.EqualValues(c, clusters, p.Status.Waiting)
-		contents = p.Status.Contents
 	}))
 	return contents
 }
