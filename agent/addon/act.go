@@ -115,6 +115,7 @@ func (s *serving) serveCertificate(ctx context.Context) result {
 func (s *serving) take(ctx context.Context, issuer issue.Issuer, have stored, answer issue.Answer) result {
 	res := newResult(s.reg)
 	res.condition, res.outcome = answer.Condition, reconcile.DoneUntil(answer.Wake)
+	res.life = lifeOf(issue.JudgePair(issue.PairOf(have.secret), s.reg.request, s.facts.hubNow())) // until it is replaced
 	absent := s.namespaceAbsent(s.place)
 	var err error
 	if !absent {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/causes"
+	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -64,10 +66,14 @@ func (c *Configurer) observe(
 // askGate asks the gate of an add-on about which no rollout decides. What has begun goes on.
 func (c *Configurer) askGate(ctx context.Context, f *facts) error {
 	target := f.target()
-	if c.Gates == nil || !c.knowsTime() || target.Admitted(f.addOn) {
+	if c.Gates == nil || !c.knowsTime() || target.Admitted(f.addOn) || !f.addOn.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	g, err := c.Gates.Gate(ctx, f.addOn.Name)
+	if decode.IsUnknown(err) { // It begins nothing, and repairs and credentials go on.
+		f.admission = addonconfig.Admission{Reason: causes.WaitsForTurn + err.Error()}
+		return nil
+	}
 	if err != nil || g.Open() {
 		return err
 	}

@@ -77,11 +77,9 @@ func (n *Numbers) read(ctx context.Context) (fleet, error) {
 	}
 	f.paused = map[string]bool{}
 	for _, d := range f.definitions {
-		g, err := n.Gates.Gate(ctx, d.Name)
-		if err != nil {
+		if f.paused[d.Name], err = n.Gates.Paused(ctx, d.Name); err != nil {
 			return fleet{}, err
 		}
-		f.paused[d.Name] = g.Paused()
 	}
 	return count(f), nil
 }

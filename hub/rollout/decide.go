@@ -416,7 +416,7 @@ func (s *survey) judge(m *member, c *planner.Cluster) way {
 		c.Held = "keeps what it has while the decisions of placement " + s.f.placements[s.index].Key.String() + " change"
 		return before
 	}
-	s.stuck.add(m, c.State == planner.Pending && c.Held == "", s.f.now)
+	s.stuck.add(m, c.State == planner.Pending && (c.Held == "" || c.Gated), s.f.now)
 	return before
 }
 
@@ -428,9 +428,19 @@ func (s *survey) askGate(c *planner.Cluster, target addonconfig.Target) {
 	name := gate.ContentName(s.f.cma.Name, s.of.target(c.Name))
 	verdict := s.f.gate.Judge(s.f.clusters[c.Name], name, s.f.now)
 	s.gateWake = reconcile.Earliest(s.gateWake, verdict.Wake)
-	if c.Held, c.Gated = verdict.Held, verdict.Held != ""; c.Gated {
+	if c.Held = verdict.Held; c.Held != "" {
+		c.Gated = !verdict.Unusable // An agent that takes its time zone back lets no later group wait for ever.
 		s.gated.add(name, target.Rolled())
 	}
+}
+
+// mayBegin reports whether the gate lets a cluster begin that was admitted and has not begun, as far as is known.
+func (s *survey) mayBegin(cluster string) bool {
+	if s.f.gate.Open() {
+		return true
+	}
+	name := gate.ContentName(s.f.cma.Name, s.of.target(cluster))
+	return s.f.gate.Judge(s.f.clusters[cluster], name, s.f.now).Held == ""
 }
 
 // add adds a cluster to the placement, with its way before this plan.
@@ -471,7 +481,8 @@ func (s *survey) state(
 ) (state planner.State, since, due time.Time) {
 	same := addonconfig.SameDesired(m.references, target.References)
 	if !same && (len(m.references) == 0 || !target.Admitted(m.addOn())) {
-		if earlier := s.f.admitted[m.cluster]; earlier.granted && earlier.isAbout(m.uid, s.of.target(m.cluster)) {
+		earlier := s.f.admitted[m.cluster]
+		if earlier.granted && earlier.isAbout(m.uid, s.of.target(m.cluster)) && s.mayBegin(m.cluster) {
 			return planner.InFlight, earlier.since, time.Time{} // Its status does not show yet that it was admitted.
 		}
 		return planner.Pending, time.Time{}, time.Time{}

@@ -32,7 +32,7 @@ func (r *Reconciler) observe(ctx context.Context, name string, now time.Time) (f
 	}
 	if cma == nil {
 		r.Store.Want(name)
-		return f, nil
+		return f, r.observeGate(ctx, name, &f)
 	}
 	f.cma = cma
 	configs := slices.Clone(cma.Spec.DefaultConfigs)

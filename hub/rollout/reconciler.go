@@ -70,7 +70,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if f.cma == nil {
 		r.decided.Forget(req.Name)
-		return r.collect(ctx, req.Name, f, nil).And(restored).Settle(now)
+		reported := reconcile.FromError(r.reportGate(ctx, f, plan{}))
+		return r.collect(ctx, req.Name, f, nil).And(reported).And(restored).Settle(now)
 	}
 	return r.act(ctx, f, decide(f)).And(restored).Settle(now)
 }

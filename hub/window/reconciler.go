@@ -77,7 +77,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(r.Workers)).
 		For(&policies.MaintenanceWindow{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&clusterv1.ManagedCluster{}, reconcile.Delayed(batchPeriod, r.all),
-			builder.WithPredicates(gate.PlaceChanged())).
+			builder.WithPredicates(predicate.Or(gate.PlaceChanged(), reconcile.CreatedOrDeleted()))).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up %s: %w", Name, err)

@@ -49,7 +49,8 @@ func New(registerer prometheus.Registerer, now clock.PassiveClock) (*Ends, error
 		late: prometheus.NewDesc("spokelet_certificates_late", "Certificates of a kind that this program holds and that "+
 			"should have been replaced.", []string{"kind"}, nil),
 	}
-	if _, err := reconcile.RegisterMetric(registerer, prometheus.Collector(e)); err != nil {
+	var err error
+	if e, err = reconcile.RegisterMetric(registerer, e); err != nil {
 		return nil, fmt.Errorf("registering the metrics of certificates: %w", err)
 	}
 	return e, nil

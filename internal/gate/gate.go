@@ -1,6 +1,9 @@
 package gate
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/spokelet/spokelet/internal/causes"
-	"github.com/spokelet/spokelet/internal/confirmation"
 	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/policies"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -31,6 +33,8 @@ type Cluster struct {
 	// Labels are those of the ManagedCluster, and Claims the values of its claims by their names.
 	Labels map[string]string
 	Claims map[string]string
+	// Unknown is set for a cluster that exists and cannot be decoded.
+	Unknown bool
 }
 
 // Gate has the policy and the windows of one add-on. The zero value is open.
@@ -39,6 +43,14 @@ type Gate struct {
 	// all are the windows of the add-on. Those whose selector asks for a label are in of, by one such label.
 	all []*window
 	of  map[string][]*window
+	// judged are the verdicts of an instant by the windows that select a cluster, with their time zones: most clusters have
+	// the same.
+	judged *judged
+}
+
+type judged struct {
+	at time.Time
+	by map[string]Verdict
 }
 
 // window is a window with what was parsed of it.
@@ -59,14 +71,22 @@ type parsed struct {
 
 // New returns the gate of an add-on. policy may be nil; of the windows, those count that are for the add-on.
 func New(addOn string, policy *policies.AddOnPolicy, all []policies.MaintenanceWindow) Gate {
-	g := Gate{policy: policy, of: map[string][]*window{}}
+	g := Gate{policy: policy, of: map[string][]*window{}, judged: &judged{}}
+	var own []*policies.MaintenanceWindow
+	count := map[string]int{}
 	for i := range all {
 		w := &all[i]
 		if len(w.Spec.AddOns) > 0 && !slices.Contains(w.Spec.AddOns, addOn) {
 			continue
 		}
+		own = append(own, w)
+		for key, value := range w.Spec.ClusterSelector.MatchLabels {
+			count[key+"="+value]++
+		}
+	}
+	for _, w := range own {
 		one := newWindow(w)
-		if label, asks := labelOf(&w.Spec.ClusterSelector); asks && one.problem == "" {
+		if label, asks := labelOf(&w.Spec.ClusterSelector, count); asks && one.problem == "" {
 			g.of[label] = append(g.of[label], one)
 			continue
 		}
@@ -86,15 +106,17 @@ func newWindow(w *policies.MaintenanceWindow) *window {
 	return one
 }
 
-// labelOf returns a label that every cluster has which a selector selects.
-func labelOf(s *metav1.LabelSelector) (string, bool) {
-	first, found := "", false
+// labelOf returns a label that every cluster has which a selector selects: of several the one that the fewest windows
+// ask for.
+func labelOf(s *metav1.LabelSelector, count map[string]int) (string, bool) {
+	best, found := "", false
 	for key, value := range s.MatchLabels {
-		if label := key + "=" + value; !found || label < first {
-			first, found = label, true
+		label := key + "=" + value
+		if !found || cmp.Or(cmp.Compare(count[label], count[best]), cmp.Compare(label, best)) < 0 {
+			best, found = label, true
 		}
 	}
-	return first, found
+	return best, found
 }
 
 // Open reports whether nothing holds any cluster, ever.
@@ -107,14 +129,17 @@ func (g Gate) HasWindows() bool { return len(g.all)+len(g.of) > 0 }
 
 func (g Gate) approves() bool { return g.policy.Spec.Approval == policies.ApprovalPerRollout }
 
-// Paused reports whether the add-on is paused.
-func (g Gate) Paused() bool { return g.policy != nil && g.policy.Spec.Paused != nil }
-
 // Policy returns the policy of the add-on; nil for none.
 func (g Gate) Policy() *policies.AddOnPolicy { return g.policy }
 
+// nameLength is how many bytes of a hash name a content. An author chooses contents, and must not find two of one name.
+const nameLength = 20
+
 // ContentName returns the name by which a content of an add-on is approved.
-func ContentName(addOn, content string) string { return confirmation.Name(addOn, []string{content}) }
+func ContentName(addOn, content string) string {
+	sum := sha256.Sum256([]byte(addOn + "\x00" + content))
+	return hex.EncodeToString(sum[:nameLength])
+}
 
 // Verdict says whether a cluster may begin to change.
 type Verdict struct {
@@ -122,6 +147,9 @@ type Verdict struct {
 	Held string
 	// Wake is when that may change by itself; zero for never.
 	Wake time.Time
+	// Unusable reports that a window cannot be used on the cluster, whose agent may write the claim: nobody knows for how
+	// long.
+	Unusable bool
 }
 
 // Judge decides about a cluster and a content, by the name of ContentName.
@@ -147,15 +175,34 @@ func held(why string) Verdict { return Verdict{Held: causes.WaitsForTurn + why} 
 
 // judgeWindows decides by the windows that select a cluster.
 func (g Gate) judgeWindows(c Cluster, now time.Time) Verdict {
+	if c.Unknown {
+		return held("its ManagedCluster cannot be decoded, so it is not known which MaintenanceWindows are for it")
+	}
 	var usable []windows.Window
+	var key strings.Builder
 	for _, w := range g.selecting(c) {
 		one, err := w.on(c)
 		if err != nil {
-			return held(fmt.Sprintf("MaintenanceWindow %s cannot be used: %v", w.name, err))
+			verdict := held(fmt.Sprintf("MaintenanceWindow %s cannot be used: %v", w.name, err))
+			verdict.Unusable = w.problem == "" && w.spec.TimeZoneClaim != ""
+			return verdict
 		}
 		usable = append(usable, one)
+		fmt.Fprintf(&key, "%s@%s,", w.name, w.zone(c))
 	}
-	v := windows.Judge(usable, now)
+	if !g.judged.at.Equal(now) {
+		*g.judged = judged{at: now, by: map[string]Verdict{}}
+	}
+	verdict, known := g.judged.by[key.String()]
+	if !known {
+		verdict = verdictOf(windows.Judge(usable, now))
+		g.judged.by[key.String()] = verdict
+	}
+	return verdict
+}
+
+// verdictOf says what windows decide.
+func verdictOf(v windows.Verdict) Verdict {
 	if v.Open {
 		return Verdict{Wake: v.Changes}
 	}
@@ -193,16 +240,22 @@ func (g Gate) selecting(c Cluster) []*window {
 	return all
 }
 
+// zone returns the name of the time zone of the window on a cluster.
+func (w *window) zone(c Cluster) string {
+	if w.spec.TimeZoneClaim != "" {
+		return c.Claims[w.spec.TimeZoneClaim]
+	}
+	return w.spec.TimeZone
+}
+
 // on returns the window by the clock of a cluster.
 func (w *window) on(c Cluster) (windows.Window, error) {
 	if w.problem != "" {
 		return windows.Window{}, errors.New(w.problem)
 	}
-	zone := w.spec.TimeZone
-	if claim := w.spec.TimeZoneClaim; claim != "" {
-		if zone = c.Claims[claim]; zone == "" {
-			return windows.Window{}, fmt.Errorf("the cluster has no claim %s, which is to name its time zone", claim)
-		}
+	zone := w.zone(c)
+	if claim := w.spec.TimeZoneClaim; claim != "" && zone == "" {
+		return windows.Window{}, fmt.Errorf("the cluster has no claim %s, which is to name its time zone", claim)
 	}
 	known, has := w.parsed[zone]
 	if !has {
@@ -265,7 +318,17 @@ func Report(of *policies.MaintenanceWindow, clusters []Cluster, now time.Time,
 		state := usable.At(now)
 		status.Active = status.Active || state.Active
 		wake = reconcile.Earliest(wake, state.Changes)
-		next = reconcile.Earliest(next, usable.Next(now))
+		switch {
+		case !state.Active:
+			next = reconcile.Earliest(next, state.Changes)
+		case !state.Endless:
+			next = reconcile.Earliest(next, usable.Next(state.Changes))
+		}
+	}
+	if status.Problem == "" { // Also where it selects no cluster, or claims name the time zones.
+		if _, err := parse(w, w.spec.TimeZone); err != nil {
+			status.Problem = err.Error()
+		}
 	}
 	if !next.IsZero() {
 		status.NextStart = &metav1.Time{Time: next}

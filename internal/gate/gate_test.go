@@ -144,5 +144,5 @@ func TestWhetherAClusterMayBeginToChange(t *testing.T) {
 func TestAnApprovalIsOfOneContent(t *testing.T) {
 	assert.NotEqual(t, gate.ContentName("logs", "a"), gate.ContentName("logs", "b"))
 	assert.NotEqual(t, gate.ContentName("logs", "a"), gate.ContentName("metrics", "a"))
-	assert.Len(t, gate.ContentName("logs", "a"), 12)
+	assert.Len(t, gate.ContentName("logs", "a"), 40)
 }

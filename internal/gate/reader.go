@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,6 +20,9 @@ import (
 	"github.com/spokelet/spokelet/internal/policies"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
+
+// prefixFeature begins the labels by which the hub says of a cluster how its add-ons are.
+const prefixFeature = "feature.open-cluster-management.io/"
 
 // Reader reads gates from a cache. Every gate of a nil Reader is open.
 type Reader struct {
@@ -74,20 +78,34 @@ func (r *Reader) windows(ctx context.Context) ([]policies.MaintenanceWindow, err
 	return all.Items, nil
 }
 
+// Paused reports whether an add-on is paused; of a policy that cannot be decoded that is not known, and false.
+func (r *Reader) Paused(ctx context.Context, addOn string) (bool, error) {
+	if r == nil {
+		return false, nil
+	}
+	policy, err := reconcile.Peek(ctx, r.Client, types.NamespacedName{Name: addOn}, &policies.AddOnPolicy{})
+	if decode.IsUnknown(err) {
+		return false, nil
+	}
+	return policy != nil && policy.Spec.Paused != nil, err
+}
+
 // HasWindows reports whether there are any windows.
 func (r *Reader) HasWindows(ctx context.Context) (bool, error) {
 	all, err := r.windows(ctx)
 	return len(all) > 0, err
 }
 
-// Cluster returns what the windows of a gate know of a cluster; of one that does not exist or cannot be decoded,
-// nothing.
+// Cluster returns what the windows of a gate know of a cluster; of one that does not exist, nothing.
 func (r *Reader) Cluster(ctx context.Context, name string) (Cluster, error) {
 	if r == nil {
 		return Cluster{}, nil
 	}
 	c, err := reconcile.Peek(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{})
-	if decode.IsUnknown(err) || err == nil && c == nil {
+	if decode.IsUnknown(err) {
+		return Cluster{Unknown: true}, nil
+	}
+	if err == nil && c == nil {
 		return Cluster{}, nil
 	}
 	if err != nil {
@@ -113,8 +131,16 @@ func PlaceChanged() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			was, ok := e.ObjectOld.(*clusterv1.ManagedCluster)
 			is, also := e.ObjectNew.(*clusterv1.ManagedCluster)
-			return ok && also && (!maps.Equal(was.Labels, is.Labels) ||
+			return ok && also && (!maps.Equal(chosen(was.Labels), chosen(is.Labels)) ||
 				!slices.Equal(was.Status.ClusterClaims, is.Status.ClusterClaims))
 		},
 	}
+}
+
+// chosen returns the labels of a cluster without those that the hub writes of the health of its add-ons, which change
+// often.
+func chosen(labels map[string]string) map[string]string {
+	left := maps.Clone(labels)
+	maps.DeleteFunc(left, func(key, _ string) bool { return strings.HasPrefix(key, prefixFeature) })
+	return left
 }

@@ -31,6 +31,8 @@ const (
 	// longest is how many occurrences that follow each other without a gap are looked at; after them the caller looks
 	// again.
 	longest = 1000
+	// farthest is how many changes ahead an opening is looked for.
+	farthest = 100
 	// maxQuoted is how many bytes of a schedule an error quotes.
 	maxQuoted = 60
 )
@@ -85,6 +87,8 @@ type State struct {
 	Active bool
 	// Changes is when that is over, or is to be looked at again; zero means never.
 	Changes time.Time
+	// Endless is set where it lasts for more occurrences than are looked at.
+	Endless bool
 }
 
 // At returns the state of the window at an instant.
@@ -96,7 +100,7 @@ func (w Window) At(now time.Time) State {
 		case start.After(now) && end.IsZero():
 			return State{Changes: start}
 		case start.After(end) && !end.IsZero(), looked == longest:
-			return State{Active: true, Changes: end}
+			return State{Active: true, Changes: end, Endless: !start.After(end)}
 		}
 		end, looked = start.Add(w.spec.Duration), looked+1
 	}
@@ -125,7 +129,7 @@ type Verdict struct {
 // Judge decides by all windows that concern a cluster.
 func Judge(all []Window, now time.Time) Verdict {
 	verdict, next := judge(all, now)
-	for looks := 0; !verdict.Open && !next.IsZero() && looks < longest; looks++ {
+	for looks := 0; !verdict.Open && !next.IsZero() && looks < farthest; looks++ {
 		var then Verdict
 		at := next
 		if then, next = judge(all, at); then.Open {
@@ -151,7 +155,7 @@ func judge(all []Window, now time.Time) (v Verdict, next time.Time) {
 		case allow:
 			allows, allowed = true, reconcile.Earliest(allowed, state.Changes)
 		case state.Active:
-			denying, forEver = append(denying, w.spec.Name), forEver || state.Changes.IsZero()
+			denying, forEver = append(denying, w.spec.Name), forEver || state.Changes.IsZero() || state.Endless
 			if state.Changes.After(denied) {
 				denied = state.Changes
 			}

@@ -58,16 +58,20 @@ func pausing(name string, policy *policies.AddOnPolicy, reason string) sentence 
 	}
 	edit.Operations = sameUID(policy)
 	if policy.Spec.Paused == nil && policy.Spec.Approval == "" && policy.Spec.Approved == nil {
-		edit.Operations = append(edit.Operations, fleet.Operation{Op: "add", Path: "/spec", Value: map[string]any{"paused": paused}})
+		spec := map[string]any{"paused": paused}
+		edit.Operations = append(edit.Operations, fleet.Operation{Op: "add", Path: "/spec", Value: spec})
 		return edit
 	}
 	edit.Operations = append(edit.Operations, fleet.Operation{Op: "add", Path: "/spec/paused", Value: paused})
 	return edit
 }
 
-// sameUID returns the operation that makes a change one of this very policy.
+// sameUID returns the operations that make a change one of this very policy, as it was read.
 func sameUID(policy *policies.AddOnPolicy) []fleet.Operation {
-	return []fleet.Operation{{Op: "test", Path: "/metadata/uid", Value: policy.UID}}
+	return []fleet.Operation{
+		{Op: "test", Path: "/metadata/uid", Value: policy.UID},
+		{Op: "test", Path: "/metadata/generation", Value: policy.Generation},
+	}
 }
 
 // resume returns the command that ends a pause.
@@ -119,7 +123,8 @@ func (p *Plugin) approveContent() *cobra.Command {
 // approving returns the write that approves a content; an empty one means the only one that waits.
 func approving(name string, policy *policies.AddOnPolicy, content string) (sentence, error) {
 	if policy == nil || policy.Spec.Approval != policies.ApprovalPerRollout {
-		return sentence{}, fmt.Errorf("%w: add-on %s needs no approval: there is no AddOnPolicy with approval PerRollout", errUse, name)
+		return sentence{}, fmt.Errorf("%w: add-on %s needs no approval: there is no AddOnPolicy with approval PerRollout",
+			errUse, name)
 	}
 	var open, said []string
 	for _, c := range policy.Status.Contents {
@@ -130,7 +135,8 @@ func approving(name string, policy *policies.AddOnPolicy, content string) (sente
 	}
 	switch {
 	case policy.Status.ObservedGeneration != policy.Generation && content == "":
-		return sentence{}, fmt.Errorf("%w: the hub manager has not seen the present AddOnPolicy %s yet; try again", errUse, name)
+		return sentence{}, fmt.Errorf("%w: the hub manager has not seen the present AddOnPolicy %s yet; try again",
+			errUse, name)
 	case content == "" && len(open) == 0:
 		return sentence{}, fmt.Errorf("%w: no cluster waits for an approval of add-on %s", errUse, name)
 	case content == "" && len(open) > 1:
@@ -138,11 +144,15 @@ func approving(name string, policy *policies.AddOnPolicy, content string) (sente
 			strings.Join(said, "; "))
 	case content == "":
 		content = open[0]
-	case !slices.Contains(open, content):
-		return sentence{}, fmt.Errorf("%w: no cluster waits for content %s of add-on %s", errUse, content, name)
+	case slices.Contains(policy.Spec.Approved, content):
+		return sentence{}, fmt.Errorf("%w: content %s of add-on %s is approved already", errUse, content, name)
+	}
+	what := content + ", for which no cluster of a placement is known to wait,"
+	if at := slices.Index(open, content); at >= 0 {
+		what = said[at]
 	}
 	edit := sentence{
-		says: fmt.Sprintf("AddOnPolicy %s: content %s is approved", name, said[slices.Index(open, content)]),
+		says: fmt.Sprintf("AddOnPolicy %s: content %s is approved", name, what),
 		Edit: fleet.Edit{Resource: addOnPolicies(), Name: name, Operations: sameUID(policy)},
 	}
 	path, value := "/spec/approved", any([]string{content})

@@ -38,7 +38,8 @@ func TestARolloutIsPausedResumedAndApproved(t *testing.T) {
 	asks := func(approved []any, contents ...any) map[string]any {
 		return addOnPolicy(map[string]any{"approval": "PerRollout", "approved": approved}, map[string]any{"contents": contents})
 	}
-	const test = `/logs [{"op":"test","path":"/metadata/uid","value":"u"},`
+	const test = `/logs [{"op":"test","path":"/metadata/uid","value":"u"},` +
+		`{"op":"test","path":"/metadata/generation","value":1},`
 	for sentence, tc := range map[string]struct {
 		policy map[string]any
 		args   []string
@@ -86,9 +87,14 @@ func TestARolloutIsPausedResumedAndApproved(t *testing.T) {
 			[]string{"approve", "addon", "logs", "--content", "bbbbbbbbbbbb"}, 0, "content bbbbbbbbbbbb",
 			pathAddOnPolicies + test + `{"op":"add","path":"/spec/approved","value":["bbbbbbbbbbbb"]}]`,
 		},
-		"what nobody waits for is not": {
-			asks(nil, content("aaaaaaaaaaaa", false)), []string{"approve", "addon", "logs", "--content", "cccccccccccc"}, statusUse,
-			"no cluster waits for content cccccccccccc", "",
+		"what an add-on of a person waits for is, too": {
+			asks(nil, content("aaaaaaaaaaaa", false)), []string{"approve", "addon", "logs", "--content", "cccccccccccc"}, 0,
+			"content cccccccccccc, for which no cluster of a placement is known to wait, is approved",
+			pathAddOnPolicies + test + `{"op":"add","path":"/spec/approved","value":["cccccccccccc"]}]`,
+		},
+		"what is approved already is not": {
+			asks([]any{"cccccccccccc"}, content("aaaaaaaaaaaa", false)),
+			[]string{"approve", "addon", "logs", "--content", "cccccccccccc"}, statusUse, "is approved already", "",
 		},
 		"where nothing waits": {asks([]any{"aaaaaaaaaaaa"}, content("aaaaaaaaaaaa", true)), []string{"approve", "addon", "logs"}, statusUse, "no cluster waits for an approval", ""},
 		"without approvals":   {nil, []string{"approve", "addon", "logs"}, statusUse, "needs no approval", ""},

@@ -578,7 +578,7 @@ func TestTheStatesOfAClusterAreOneTable(t *testing.T) {
 		"held":                                 {"a pending held", within, false, false, false},
 		"in no window":                         {"a pending gated", within, false, false, true},
 		"in no window for very long":           {"a pending gated 900h", within, false, false, true},
-		"in no window after a failure":         {"a pending again gated", within, true, false, false},
+		"in no window after a failure":         {"a pending again gated", within, true, false, true},
 		"awaited after a failure":              {"a awaited again", within, true, false, false},
 		"pending after a failure":              {"a pending again", within, true, false, false},
 		"likewise, and held":                   {"a pending again held", within, true, false, false},

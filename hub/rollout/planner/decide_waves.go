@@ -157,7 +157,11 @@ func (w *wave) add(m *member) {
 		w.awaited = append(w.awaited, m.Name)
 	case done:
 		w.done++
-	case held, flying, failing, failed, timedOut, soaking, overdue, gone, lost, returning:
+	case returning:
+		if m.Gated { // It moves again when the policy or the window lets it.
+			w.gated++
+		}
+	case held, flying, failing, failed, timedOut, soaking, overdue, gone, lost:
 	}
 	if m.phase.failure() {
 		w.failures++
