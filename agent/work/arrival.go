@@ -16,7 +16,8 @@ func lastWrite(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry 
 	var last *metav1.Time
 	for i := range entries {
 		e := &entries[i]
-		if e.Subresource != "" || e.Time == nil || e.FieldsV1 != nil && !strings.Contains(e.FieldsV1.GetRawString(), `"f:spec"`) {
+		of := e.FieldsV1 == nil || strings.Contains(e.FieldsV1.GetRawString(), `"f:spec"`)
+		if e.Subresource != "" || e.Time == nil || !of {
 			continue
 		}
 		if last == nil || last.Before(e.Time) {

@@ -43,8 +43,8 @@ type Gate struct {
 	// all are the windows of the add-on. Those whose selector asks for a label are in of, by one such label.
 	all []*window
 	of  map[string][]*window
-	// judged are the verdicts of an instant by the windows that select a cluster, with their time zones: most clusters have
-	// the same.
+	// judged are the verdicts of an instant by the windows that select a cluster, with their time zones: most clusters
+	// have the same.
 	judged *judged
 }
 
