@@ -15,7 +15,8 @@ const (
 	monitoringFolder = "manifests/monitoring"
 	alertsPage       = "docs/operations/alerts.md"
 	// dashboardsHead begins the component with the dashboards.
-	dashboardsHead = `# Written by "make generate": a ConfigMap for each dashboard, with the label by which the sidecar of Grafana finds it.
+	dashboardsHead = `# Written by "make generate": a ConfigMap for each dashboard, with the label by which the sidecar of
+# Grafana finds it.
 apiVersion: kustomize.config.k8s.io/v1alpha1
 kind: Component
 generatorOptions:
@@ -49,8 +50,8 @@ func monitoringFiles(root string) (map[string][]byte, error) {
 			return nil, fmt.Errorf("reading a dashboard: %w", err)
 		}
 		name := filepath.Base(file)
-		component += fmt.Sprintf("- name: spokelet-dashboard-%s\n  namespace: open-cluster-management-hub\n  files:\n  - %s\n",
-			strings.TrimSuffix(name, ".json"), name)
+		component += fmt.Sprintf("- name: spokelet-dashboard-%s\n  namespace: open-cluster-management-hub\n"+
+			"  files:\n  - %s\n", strings.TrimSuffix(name, ".json"), name)
 		files[path.Join(chartFiles, "dashboards", name)] = content
 	}
 	files[path.Join(monitoringFolder, "dashboards/kustomization.yaml")] = []byte(component)
