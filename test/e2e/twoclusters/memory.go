@@ -75,8 +75,8 @@ func (p *play) memory(ctx context.Context, s *suite.Session) error {
 	return measure(ctx, s, fmt.Sprintf("%d works of %d ConfigMaps", manyWorks, configMapsEach), loadBudget)
 }
 
-// deleteWorks deletes the works and waits until they are gone. An API server gives up a deletion of many objects after a
-// minute, with some of them done: on a machine that is busy it has to be asked again.
+// deleteWorks deletes the works and waits until they are gone. An API server gives up a deletion of many objects after
+// a minute, with some of them done: on a machine that is busy it has to be asked again.
 func deleteWorks(ctx context.Context, f *suite.Fleet) error {
 	hub := f.Hub().Client
 	ours := client.MatchingLabels{worksLabel: "true"}
