@@ -43,6 +43,8 @@ type Reconciler struct {
 	Store *addonconfig.Store
 	// Gates has the policies and windows of add-ons; nil has none.
 	Gates *gate.Reader
+	// Waves tells how far rollouts are; nil tells nothing.
+	Waves *Waves
 	// Clock is the clock of a pass.
 	Clock clock.PassiveClock
 	// Wake receives the add-ons whose admission changed; nil wakes none. A send blocks until it is received.
@@ -70,6 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if f.cma == nil {
 		r.decided.Forget(req.Name)
+		r.Waves.forget(req.Name)
 		reported := reconcile.FromError(r.reportGate(ctx, f, plan{}))
 		return r.collect(ctx, req.Name, f, nil).And(reported).And(restored).Settle(now)
 	}
@@ -86,6 +89,7 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) reconcile.Outcome
 		return reconcile.FromError(err)
 	}
 	woken := r.remember(name, p)
+	r.Waves.set(name, p.placements)
 	if changed {
 		log.FromContext(ctx).V(1).Info("recorded the progress of placements")
 	}

@@ -15,6 +15,8 @@ import (
 type Code struct {
 	// Reasons are the reasons of conditions and Events, Metrics the names of metrics, each with a place in the code.
 	Reasons, Metrics map[string]string
+	// Labels are the labels of each metric, in their order.
+	Labels map[string][]string
 }
 
 var (
@@ -42,7 +44,7 @@ func Load(root string) (*Code, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading the packages: %w", err)
 	}
-	code := &Code{Reasons: map[string]string{}, Metrics: map[string]string{}}
+	code := &Code{Reasons: map[string]string{}, Metrics: map[string]string{}, Labels: map[string][]string{}}
 	for _, one := range loaded {
 		for _, problem := range one.Errors {
 			return nil, fmt.Errorf("loading package %s: %w", one.PkgPath, problem)
@@ -87,6 +89,7 @@ func (r *reader) read(node ast.Node) bool {
 			}
 		}
 	case *ast.CallExpr:
+		r.labels(node)
 		selector, ok := node.Fun.(*ast.SelectorExpr)
 		if ok && selector.Sel.Name == "Eventf" && len(node.Args) > eventfReason {
 			r.expression(node.Args[eventfReason])

@@ -3,6 +3,7 @@ package reference_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,7 +82,11 @@ func checkMetrics(t *testing.T, code *reference.Code) {
 	require.NotEmpty(t, code.Metrics)
 	listed := map[string]bool{}
 	for _, row := range reference.Rows(page(t, "metrics"), metricsHeader) {
-		listed[strings.Trim(row[0], "`")] = true
+		metric := strings.Trim(row[0], "`")
+		listed[metric] = true
+		labels := slices.DeleteFunc(reference.Names(row[2]), func(name string) bool { return strings.HasPrefix(name, "-") })
+		slices.Sort(labels)
+		assert.ElementsMatch(t, code.Labels[metric], labels, "docs/reference/metrics.md: the labels of %s", metric)
 	}
 	for metric, place := range code.Metrics {
 		assert.True(t, listed[metric], "%s: docs/reference/metrics.md lacks the metric %s", place, metric)

@@ -23,7 +23,8 @@ func decide(p Placement, now time.Time) Result {
 	rules, problem := rulesOf(p)
 	members, wake := judge(p.Clusters, rules, now)
 	waves := wavesOf(rules, members)
-	result := Result{Problem: problem, Wake: wake}
+	result := Result{Problem: problem, Wake: wake, Waves: len(waves)}
+	result.Wave = 1 + slices.IndexFunc(waves, func(w wave) bool { return !w.finished() })
 	switch {
 	case problem != "":
 		result.hold(members, func(*member) string { return problem })

@@ -110,6 +110,8 @@ type Result struct {
 	Hold []Wait
 	// TimedOut are the clusters that are on their way to the target for longer than the progressDeadline.
 	TimedOut []string
+	// Waves is how many waves there are, and Wave which one is the first that is not finished, from 1; zero when all are.
+	Waves, Wave int
 	// Counts are the numbers that the status of the placement reports.
 	Counts Counts
 	// Problem explains which field of the strategy cannot be used, and what is allowed there; empty when all can. While
