@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/spokelet/spokelet/hub/configure"
@@ -45,6 +46,10 @@ func newConfigurations(
 	if err := mgr.Add(others); err != nil {
 		return nil, fmt.Errorf("registering the watch of configurations of any kind: %w", err)
 	}
+	waves, err := rollout.NewWaves(metrics.Registry)
+	if err != nil {
+		return nil, err
+	}
 	store := &addonconfig.Store{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Versions: addOns.Configs,
 		Home: cmp.Or(c.Namespace, names.NamespaceHub), Others: others, Limit: c.WatchedConfigs, Packed: true,
@@ -53,7 +58,7 @@ func newConfigurations(
 	all := &configurations{admitted: make(chan event.GenericEvent, maxAdmitted)}
 	all.roller = &rollout.Reconciler{
 		Client: mgr.GetClient(), AddOns: addOns, Store: store, Clock: clock.RealClock{}, Wake: all.admitted,
-		Changed: changed.Receiver(0), Placements: placements,
+		Changed: changed.Receiver(0), Placements: placements, Waves: waves,
 	}
 	all.configurer = &configure.Configurer{
 		AddOns: addOns, Client: mgr.GetClient(), Store: store, Admission: all.roller.Admission, Changed: changed.Receiver(1),

@@ -23,7 +23,6 @@ import (
 	"github.com/spokelet/spokelet/hub/install"
 	"github.com/spokelet/spokelet/hub/numbers"
 	"github.com/spokelet/spokelet/hub/placement"
-	"github.com/spokelet/spokelet/hub/rollout"
 	"github.com/spokelet/spokelet/hub/setbinding"
 	"github.com/spokelet/spokelet/hub/template"
 	"github.com/spokelet/spokelet/hub/token"
@@ -53,12 +52,10 @@ func setup(ctx context.Context, mgr *hubprocess.Manager, c Config, foreignWorks 
 	configs, err := newConfigurations(mgr, c, addOns, placements)
 	gates, unknown := gate.NewReader(ctx, mgr.GetClient(), mgr.GetAPIReader())
 	renders, failed := template.NewRenders(metrics.Registry)
-	waves, uncounted := rollout.NewWaves(metrics.Registry)
-	if err := errors.Join(err, unknown, failed, uncounted); err != nil {
+	if err := errors.Join(err, unknown, failed); err != nil {
 		return err
 	}
 	configs.follow(gates)
-	configs.roller.Waves = waves
 	agents := append(slices.Clone(c.Agents),
 		&template.Registry{
 			Configs: mgr.GetClient(), AddOns: addOns, Configurer: configs.configurer, Home: c.Namespace, Renders: renders,

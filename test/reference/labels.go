@@ -11,8 +11,8 @@ import (
 // label is the form of the name of a label.
 var label = regexp.MustCompile(`^[a-z][a-z_]*$`)
 
-// labels takes the labels of a metric from the call that describes it: the constant texts after its name, also those of a
-// list, and those of the list in a function of the same file that the call is of.
+// labels takes the labels of a metric from the call that describes it: the constant texts after its name, also those of
+// a list, and those of the list in a function of the same file that the call is of.
 func (r *reader) labels(call *ast.CallExpr) {
 	name := ""
 	var found []string
