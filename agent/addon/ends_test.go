@@ -25,7 +25,7 @@ import (
 )
 
 // The hub has issued a new certificate, and it cannot be stored. The old one is in use, and about to end: that is when
-// somebody has to be told.
+// a user has to be told.
 func TestTheEndOfACertificateIsToldWhileTheNextOneCannotBeStored(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	ends, err := expiry.New(registry, clocktesting.NewFakePassiveClock(noon))

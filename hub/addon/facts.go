@@ -66,8 +66,6 @@ func claimsOf(cluster *clusterv1.ManagedCluster) map[string]string {
 }
 
 const (
-	// prefixFeature starts the labels in which a hub shows the health of add-ons; they change often.
-	prefixFeature = "feature.open-cluster-management.io/"
 	// prefixOwn starts what the hub manager notes down.
 	prefixOwn = "addon.spokelet.io/"
 	// prefixApply starts what kubectl notes down.
@@ -89,7 +87,7 @@ func without(entries map[string]string, prefixes ...string) map[string]string {
 // all that a ClusterFact may use.
 func SameFacts(before, after *clusterv1.ManagedCluster) bool {
 	return before.Status.Version == after.Status.Version &&
-		maps.Equal(without(before.Labels, prefixFeature), without(after.Labels, prefixFeature)) &&
+		maps.Equal(without(before.Labels, names.PrefixFeature), without(after.Labels, names.PrefixFeature)) &&
 		maps.Equal(without(before.Annotations, prefixApply), without(after.Annotations, prefixApply)) &&
 		maps.Equal(claimsOf(before), claimsOf(after))
 }
@@ -103,7 +101,7 @@ func (a *author) facts(cluster *clusterv1.ManagedCluster) []any {
 		cluster.Name, cluster.Status.Version.Kubernetes, cluster.Annotations[names.AnnotationImageRegistries],
 	}
 	if a.ClusterFacts == nil {
-		return append(all, without(cluster.Labels, prefixFeature), without(cluster.Annotations, prefixApply),
+		return append(all, without(cluster.Labels, names.PrefixFeature), without(cluster.Annotations, prefixApply),
 			claimsOf(cluster))
 	}
 	for _, fact := range a.ClusterFacts {

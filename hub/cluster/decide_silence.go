@@ -13,6 +13,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/spokelet/spokelet/internal/decode"
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/lease"
 )
@@ -25,7 +26,7 @@ const (
 	// it, an agent with a wrong clock and the hub would overwrite each other without end.
 	overwriteDelay = 30 * time.Second
 	// featurePrefix is the prefix of the labels that mirror the health of add-ons on their cluster.
-	featurePrefix = "feature.open-cluster-management.io/addon-"
+	featurePrefix = names.PrefixFeature + "addon-"
 	// featureUnreachable is the value for an add-on whose agent does not report.
 	featureUnreachable = "unreachable"
 	// labelPatience is how long the label of a new add-on waits for the first report of its agent, from when its manager

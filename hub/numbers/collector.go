@@ -157,12 +157,16 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(c.held, float64(count), name)
 	}
 	for name, paused := range n.paused {
-		gauge(c.paused, paused, name)
+		value := 0.0
+		if paused {
+			value = 1
+		}
+		gauge(c.paused, value, name)
 	}
-	for of, count := range n.late {
+	for of, count := range n.certificates.Late {
 		gauge(c.late, float64(count), string(of))
 	}
-	for of, end := range n.firstEnds {
+	for of, end := range n.certificates.First {
 		gauge(c.ends, float64(end.Unix()), string(of))
 	}
 	buckets, sum := histogram(n.ages)

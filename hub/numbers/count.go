@@ -12,6 +12,7 @@ import (
 
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/causes"
+	"github.com/spokelet/spokelet/internal/expiry"
 )
 
 const (
@@ -20,14 +21,6 @@ const (
 	// undefined is the name of all add-ons without a definition: who may create them in the namespace of a cluster gives
 	// them any name, and a label must not have any number of values.
 	undefined = "(undefined)"
-)
-
-// kind is the owner of a certificate: an agent, or an add-on that an agent gets one for.
-type kind string
-
-const (
-	kindAgent kind = "agent"
-	kindAddOn kind = "addon"
 )
 
 // facts are what is counted.
@@ -56,28 +49,23 @@ type fleet struct {
 	stopped map[string]int
 	// held is from how many clusters the removal of each add-on is held; zero for those that have none.
 	held map[string]int
-	// paused is 1 for each add-on that is paused, and 0 for others.
-	paused map[string]float64
+	// paused reports of each add-on whether it is paused.
+	paused map[string]bool
 	// ages are the ages of the heartbeats of accepted clusters.
 	ages []time.Duration
-	// firstEnds are when the first certificate of a kind ends, where one is told. late is how many of them should have
-	// been replaced.
-	firstEnds map[kind]time.Time
-	late      map[kind]int
+	// certificates are those of agents and add-ons whose ends are told.
+	certificates expiry.Tally
 }
 
 // count counts.
 func count(f facts) fleet {
 	n := fleet{
 		clusters: map[causes.Code]int{}, addOns: map[ofAddOn[causes.Code]]int{}, stages: map[ofAddOn[causes.Stage]]int{},
-		stopped: map[string]int{}, held: map[string]int{}, paused: map[string]float64{},
-		firstEnds: map[kind]time.Time{}, late: map[kind]int{kindAgent: 0, kindAddOn: 0},
+		stopped: map[string]int{}, held: map[string]int{}, paused: map[string]bool{},
+		certificates: expiry.NewTally(expiry.Agent, expiry.AddOn),
 	}
 	for _, d := range f.definitions {
-		n.paused[d.Name] = 0
-		if f.paused[d.Name] {
-			n.paused[d.Name] = 1
-		}
+		n.paused[d.Name] = f.paused[d.Name]
 		n.stopped[d.Name], n.held[d.Name] = stopped(d), causes.RemovalsHeld(d.Annotations)
 	}
 	clusters := map[string]*clusterv1.ManagedCluster{}
@@ -87,11 +75,11 @@ func count(f facts) fleet {
 		n.clusters[codeOf(causes.OfCluster(causes.Cluster{
 			Conditions: c.Status.Conditions, Accepted: c.Spec.HubAcceptsClient, Deleting: !c.DeletionTimestamp.IsZero(),
 		}))]++
-		n.certificate(kindAgent, c.Status.Conditions, f.now)
+		n.certificate(expiry.Agent, c.Status.Conditions, f.now)
 	}
 	for _, a := range f.addOns {
 		n.addOn(a, clusters[a.GetNamespace()])
-		n.certificate(kindAddOn, addonapi.Conditions(a), f.now)
+		n.certificate(expiry.AddOn, addonapi.Conditions(a), f.now)
 	}
 	for i := range f.leases {
 		if l := &f.leases[i]; isAccepted(clusters[l.Namespace]) && l.Spec.RenewTime != nil {
@@ -133,16 +121,9 @@ func stopped(d *addonv1beta1.ClusterManagementAddOn) int {
 }
 
 // certificate counts the certificate of an agent or an add-on.
-func (n *fleet) certificate(of kind, conditions []metav1.Condition, now time.Time) {
-	life, known := causes.LifeOf(conditions)
-	if !known {
-		return
-	}
-	if first, known := n.firstEnds[of]; !known || life.To.Before(first) {
-		n.firstEnds[of] = life.To
-	}
-	if life.Late(now) {
-		n.late[of]++
+func (n *fleet) certificate(of expiry.Kind, conditions []metav1.Condition, now time.Time) {
+	if life, known := causes.LifeOf(conditions); known {
+		n.certificates.Add(of, life, now)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/causes"
+	"github.com/spokelet/spokelet/internal/expiry"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -105,15 +106,15 @@ func TestAFleetIsCounted(t *testing.T) {
 	assert.Equal(t, map[string]int{"logs": 1, "metrics": 0}, n.stopped, "who has none is there for an alert")
 	assert.Equal(t, []time.Duration{30 * time.Second, 0, 3 * time.Hour}, n.ages,
 		"a clock that is ahead has no negative age, and a cluster that is not accepted sends no heartbeats")
-	assert.Equal(t, map[kind]time.Time{
-		kindAgent: time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC), kindAddOn: time.Date(2026, 12, 2, 12, 0, 0, 0, time.UTC),
-	}, n.firstEnds)
-	assert.Equal(t, map[kind]int{kindAgent: 1, kindAddOn: 0}, n.late)
+	assert.Equal(t, map[expiry.Kind]time.Time{
+		expiry.Agent: time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC), expiry.AddOn: time.Date(2026, 12, 2, 12, 0, 0, 0, time.UTC),
+	}, n.certificates.First)
+	assert.Equal(t, map[expiry.Kind]int{expiry.Agent: 1, expiry.AddOn: 0}, n.certificates.Late)
 	assert.Equal(t, map[string]int{"logs": 0, "metrics": 3}, n.held)
 
 	empty := count(facts{now: noon()})
-	assert.Empty(t, empty.firstEnds)
-	assert.Equal(t, map[kind]int{kindAgent: 0, kindAddOn: 0}, empty.late, "who has none late is there for an alert")
+	assert.Empty(t, empty.certificates.First)
+	assert.Equal(t, map[expiry.Kind]int{expiry.Agent: 0, expiry.AddOn: 0}, empty.certificates.Late, "who has none late is there for an alert")
 	assert.Empty(t, empty.clusters)
 }
 

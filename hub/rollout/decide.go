@@ -422,25 +422,21 @@ func (s *survey) judge(m *member, c *planner.Cluster) way {
 
 // askGate holds a cluster that may not begin to change to its target.
 func (s *survey) askGate(c *planner.Cluster, target addonconfig.Target) {
-	if s.f.gate.Open() {
-		return
-	}
-	name := gate.ContentName(s.f.cma.Name, s.of.target(c.Name))
-	verdict := s.f.gate.Judge(s.f.clusters[c.Name], name, s.f.now)
+	content, verdict := s.verdict(c.Name)
 	s.gateWake = reconcile.Earliest(s.gateWake, verdict.Wake)
 	if c.Held = verdict.Held; c.Held != "" {
 		c.Gated = !verdict.Unusable // An agent that takes its time zone back lets no later group wait for ever.
-		s.gated.add(name, target.Rolled())
+		s.gated.add(content, target.Rolled())
 	}
 }
 
-// mayBegin reports whether the gate lets a cluster begin that was admitted and has not begun, as far as is known.
-func (s *survey) mayBegin(cluster string) bool {
+// verdict returns whether the gate lets a cluster begin to change to its target, whose content has that name.
+func (s *survey) verdict(cluster string) (content string, v gate.Verdict) {
 	if s.f.gate.Open() {
-		return true
+		return "", gate.Verdict{}
 	}
-	name := gate.ContentName(s.f.cma.Name, s.of.target(cluster))
-	return s.f.gate.Judge(s.f.clusters[cluster], name, s.f.now).Held == ""
+	content = gate.ContentName(s.f.cma.Name, s.of.target(cluster))
+	return content, s.f.gate.Judge(s.f.clusters[cluster], content, s.f.now)
 }
 
 // add adds a cluster to the placement, with its way before this plan.
@@ -481,9 +477,10 @@ func (s *survey) state(
 ) (state planner.State, since, due time.Time) {
 	same := addonconfig.SameDesired(m.references, target.References)
 	if !same && (len(m.references) == 0 || !target.Admitted(m.addOn())) {
-		earlier := s.f.admitted[m.cluster]
-		if earlier.granted && earlier.isAbout(m.uid, s.of.target(m.cluster)) && s.mayBegin(m.cluster) {
-			return planner.InFlight, earlier.since, time.Time{} // Its status does not show yet that it was admitted.
+		if earlier := s.f.admitted[m.cluster]; earlier.granted && earlier.isAbout(m.uid, s.of.target(m.cluster)) {
+			if _, verdict := s.verdict(m.cluster); verdict.Held == "" {
+				return planner.InFlight, earlier.since, time.Time{} // Its status does not show yet that it was admitted.
+			}
 		}
 		return planner.Pending, time.Time{}, time.Time{}
 	}

@@ -32,7 +32,8 @@ func (r *Reconciler) observe(ctx context.Context, name string, now time.Time) (f
 	}
 	if cma == nil {
 		r.Store.Want(name)
-		return f, r.observeGate(ctx, name, &f)
+		f.gate, err = r.Gates.Gate(ctx, name)
+		return f, err
 	}
 	f.cma = cma
 	configs := slices.Clone(cma.Spec.DefaultConfigs)

@@ -86,20 +86,40 @@ func (e *Ends) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (e *Ends) Collect(ch chan<- prometheus.Metric) {
-	now := e.clock.Now()
-	first, late := map[Kind]time.Time{}, map[Kind]int{}
+	now, tally := e.clock.Now(), NewTally()
 	e.lives.Each(func(of holder, lives []causes.Life) {
 		for _, life := range lives {
-			if before, known := first[of.kind]; !known || life.To.Before(before) {
-				first[of.kind] = life.To
-			}
-			if life.Late(now) {
-				late[of.kind]++
-			}
+			tally.Add(of.kind, life, now)
 		}
 	})
-	for kind, end := range first {
+	for kind, end := range tally.First {
 		ch <- prometheus.MustNewConstMetric(e.ends, prometheus.GaugeValue, float64(end.Unix()), string(kind))
-		ch <- prometheus.MustNewConstMetric(e.late, prometheus.GaugeValue, float64(late[kind]), string(kind))
+		ch <- prometheus.MustNewConstMetric(e.late, prometheus.GaugeValue, float64(tally.Late[kind]), string(kind))
+	}
+}
+
+// Tally is what is told of certificates: of each kind when the first one ends, where there is one, and how many should
+// have been replaced.
+type Tally struct {
+	First map[Kind]time.Time
+	Late  map[Kind]int
+}
+
+// NewTally returns a tally of none. The kinds are those that are told without any late one, too.
+func NewTally(kinds ...Kind) Tally {
+	t := Tally{First: map[Kind]time.Time{}, Late: map[Kind]int{}}
+	for _, kind := range kinds {
+		t.Late[kind] = 0
+	}
+	return t
+}
+
+// Add counts a certificate at an instant.
+func (t Tally) Add(of Kind, life causes.Life, now time.Time) {
+	if first, known := t.First[of]; !known || life.To.Before(first) {
+		t.First[of] = life.To
+	}
+	if life.Late(now) {
+		t.Late[of]++
 	}
 }

@@ -303,7 +303,7 @@ func Report(of *policies.MaintenanceWindow, clusters []Cluster, now time.Time,
 			continue
 		}
 		status.Clusters++
-		zone := c.Claims[w.spec.TimeZoneClaim]
+		zone := w.zone(c)
 		if zones[zone] {
 			continue
 		}

@@ -17,12 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/spokelet/spokelet/internal/decode"
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/policies"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
-
-// prefixFeature begins the labels by which the hub says of a cluster how its add-ons are.
-const prefixFeature = "feature.open-cluster-management.io/"
 
 // Reader reads gates from a cache. Every gate of a nil Reader is open.
 type Reader struct {
@@ -141,6 +139,6 @@ func PlaceChanged() predicate.Predicate {
 // often.
 func chosen(labels map[string]string) map[string]string {
 	left := maps.Clone(labels)
-	maps.DeleteFunc(left, func(key, _ string) bool { return strings.HasPrefix(key, prefixFeature) })
+	maps.DeleteFunc(left, func(key, _ string) bool { return strings.HasPrefix(key, names.PrefixFeature) })
 	return left
 }

@@ -39,6 +39,8 @@ const (
 	// ClaimAgentVersion is the claim by which an agent reports its version, as the program prints it. It is Spokelet's own
 	// addition; the cluster itself has no ClusterClaim of this name.
 	ClaimAgentVersion = "agent-version.spokelet.io"
+	// PrefixFeature begins the labels by which the hub says of a cluster how its add-ons are; they change often.
+	PrefixFeature = "feature.open-cluster-management.io/"
 	// LabelVersion on the Lease of a hub manager is the version of the replica that leads
 	// (version.Label); it is one of the recommended labels of Kubernetes.
 	LabelVersion = "app.kubernetes.io/version"

@@ -1,5 +1,5 @@
 // Package page serves a fleet as pages of HTML for the person who started it: on the loopback interface, behind a path
-// that nobody can guess, and without a way to change anything. A fleet is read when somebody looks, at most once for
+// that nobody can guess, and without a way to change anything. A fleet is read when a user looks, at most once for
 // several requests, and not more often than every few seconds (keeper.go).
 //
 // What is wrong, how a cluster or an add-on stands, and which clusters are alike is judged by package report. Here that

@@ -92,7 +92,6 @@ type phase uint8
 const (
 	waiting phase = iota
 	held
-	gated
 	flying
 	failing
 	failed
@@ -110,7 +109,7 @@ const (
 func (p phase) absent() bool { return p == awaited || p == overdue || p == gone || p == lost }
 
 // pends reports whether a cluster of this phase has not been admitted to the target.
-func (p phase) pends() bool { return p == waiting || p == held || p == gated || p == returning }
+func (p phase) pends() bool { return p == waiting || p == held || p == returning }
 
 // failure reports whether a cluster of this phase counts against what its wave tolerates.
 func (p phase) failure() bool {
@@ -220,10 +219,7 @@ func (r rules) phase(c *Cluster, now time.Time) (p phase, until time.Time) {
 	if c.HasFailed {
 		return returning, time.Time{}
 	}
-	switch {
-	case c.Held != "" && c.Gated:
-		return gated, time.Time{}
-	case c.Held != "":
+	if c.Held != "" {
 		return held, time.Time{}
 	}
 	return waiting, time.Time{}

@@ -151,17 +151,14 @@ func (w *wave) add(m *member) {
 	switch m.phase {
 	case waiting:
 		w.waiting++
-	case gated:
-		w.gated++
 	case awaited:
 		w.awaited = append(w.awaited, m.Name)
 	case done:
 		w.done++
-	case returning:
-		if m.Gated { // It moves again when the policy or the window lets it.
-			w.gated++
-		}
-	case held, flying, failing, failed, timedOut, soaking, overdue, gone, lost:
+	case held, flying, failing, failed, timedOut, soaking, overdue, gone, lost, returning:
+	}
+	if m.phase.pends() && m.Gated { // It moves when the policy or the window lets it.
+		w.gated++
 	}
 	if m.phase.failure() {
 		w.failures++

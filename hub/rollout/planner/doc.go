@@ -21,7 +21,7 @@
 //	                                whatever failed, and keeps a slot where it does
 //	waiting     no  | no  | yes     pending, and may move
 //	held        no  | no  | no      pending, and may not move
-//	gated       no  | no  | yes     pending, and a policy or a window does not let it move now
+//	            no  | no  | yes     likewise, because a policy or a window does not let it move now
 //	in flight   no  | yes | yes
 //	failing     yes | yes | yes     failed, and the progressDeadline is still ahead
 //	failed      yes | no  | no      failed, and there is no deadline to wait for
