@@ -57,7 +57,8 @@ func (p *Plugin) served(ctx context.Context, port int, open bool) error {
 	}
 	shown := page.New(o)
 	address := "http://" + l.Addr().String() + shown.Path()
-	fmt.Fprintf(p.Streams.Out, "The fleet is at %s\nThis address lets in whoever knows it. Ctrl-C ends it.\n", address)
+	fmt.Fprintf(p.Streams.Out, "The fleet is at %s\nThis address lets in each user who knows it. Ctrl-C ends it.\n",
+		address)
 	if open {
 		file, err := redirection(address)
 		if err == nil {

@@ -24,21 +24,28 @@ func addOnPolicies() fleet.Resource {
 // pause returns the command that pauses an add-on.
 func (p *Plugin) pause() *cobra.Command {
 	var reason string
-	var dry bool
-	c := &cobra.Command{
-		Use: "pause addon NAME", Short: "Keep clusters from beginning to change", Args: oneAddOn,
+	c := p.rules(func(name string, policy *policies.AddOnPolicy) (sentence, error) {
+		return pausing(name, policy, reason), nil
+	}, cobra.Command{
+		Use: "pause addon NAME", Short: "Keep clusters from beginning to change",
 		Long: "pause sets spec.paused of the AddOnPolicy of the add-on, and creates the policy where there is none. What a " +
 			"cluster has begun is finished; repairs, credentials, health and removals go on.",
 		Example: `  kubectl spokelet rollout pause addon logs --reason "incident 7"`,
-		RunE: func(c *cobra.Command, args []string) error {
-			return p.rule(c.Context(), args[1], dry, func(policy *policies.AddOnPolicy) (sentence, error) {
-				return pausing(args[1], policy, reason), nil
-			})
-		},
-	}
+	})
 	c.Flags().StringVar(&reason, "reason", "", "why, for people who wait")
-	c.Flags().BoolVar(&dry, "dry-run", false, "print what would be written, and write nothing")
 	return c
+}
+
+// ruling returns the write that follows of the policy of an add-on; the policy is nil where there is none.
+type ruling func(name string, policy *policies.AddOnPolicy) (sentence, error)
+
+// rules completes a command that writes the policy of an add-on.
+func (p *Plugin) rules(decide ruling, c cobra.Command) *cobra.Command {
+	var dry bool
+	c.Args = oneAddOn
+	c.RunE = func(c *cobra.Command, args []string) error { return p.rule(c.Context(), args[1], dry, decide) }
+	c.Flags().BoolVar(&dry, "dry-run", false, "print what would be written, and write nothing")
+	return &c
 }
 
 // pausing returns the write that pauses an add-on; policy is nil where there is none.
@@ -76,47 +83,39 @@ func sameUID(policy *policies.AddOnPolicy) []fleet.Operation {
 
 // resume returns the command that ends a pause.
 func (p *Plugin) resume() *cobra.Command {
-	var dry bool
-	c := &cobra.Command{
-		Use: "resume addon NAME", Short: "Let a paused add-on go on", Args: oneAddOn,
+	return p.rules(resuming, cobra.Command{
+		Use: "resume addon NAME", Short: "Let a paused add-on go on",
 		Long: "resume takes spec.paused off the AddOnPolicy of the add-on. Windows and approvals are as they were.",
-		RunE: func(c *cobra.Command, args []string) error {
-			return p.rule(c.Context(), args[1], dry, func(policy *policies.AddOnPolicy) (sentence, error) {
-				if policy == nil || policy.Spec.Paused == nil {
-					return sentence{}, fmt.Errorf("%w: add-on %s is not paused", errUse, args[1])
-				}
-				return sentence{
-					says: "AddOnPolicy " + args[1] + ": spec.paused is gone, so clusters may change again",
-					Edit: fleet.Edit{
-						Resource: addOnPolicies(), Name: args[1],
-						Operations: append(sameUID(policy), fleet.Operation{Op: "remove", Path: "/spec/paused"}),
-					},
-				}, nil
-			})
-		},
+	})
+}
+
+// resuming returns the write that ends a pause.
+func resuming(name string, policy *policies.AddOnPolicy) (sentence, error) {
+	if policy == nil || policy.Spec.Paused == nil {
+		return sentence{}, fmt.Errorf("%w: add-on %s is not paused", errUse, name)
 	}
-	c.Flags().BoolVar(&dry, "dry-run", false, "print what would be written, and write nothing")
-	return c
+	return sentence{
+		says: "AddOnPolicy " + name + ": spec.paused is gone, so clusters may change again",
+		Edit: fleet.Edit{
+			Resource: addOnPolicies(), Name: name,
+			Operations: append(sameUID(policy), fleet.Operation{Op: "remove", Path: "/spec/paused"}),
+		},
+	}, nil
 }
 
 // approveContent returns the command that approves what clusters wait for.
 func (p *Plugin) approveContent() *cobra.Command {
 	var content string
-	var dry bool
-	c := &cobra.Command{
-		Use: "approve addon NAME", Short: "Approve the content that clusters wait for", Args: oneAddOn,
+	c := p.rules(func(name string, policy *policies.AddOnPolicy) (sentence, error) {
+		return approving(name, policy, content)
+	}, cobra.Command{
+		Use: "approve addon NAME", Short: "Approve the content that clusters wait for",
 		Long: "approve adds a content to spec.approved of the AddOnPolicy of the add-on. It approves the only one that " +
 			"clusters wait for, or the one that --content names. Other content has another name, so an approval never covers " +
 			"what is written later.",
 		Example: "  kubectl spokelet rollout approve addon logs --dry-run",
-		RunE: func(c *cobra.Command, args []string) error {
-			return p.rule(c.Context(), args[1], dry, func(policy *policies.AddOnPolicy) (sentence, error) {
-				return approving(args[1], policy, content)
-			})
-		},
-	}
+	})
 	c.Flags().StringVar(&content, "content", "", "the name of the content, as status.contents has it")
-	c.Flags().BoolVar(&dry, "dry-run", false, "print what would be written, and write nothing")
 	return c
 }
 
@@ -164,9 +163,7 @@ func approving(name string, policy *policies.AddOnPolicy, content string) (sente
 }
 
 // rule reads the policy of an add-on, and carries out and prints what follows of it.
-func (p *Plugin) rule(
-	ctx context.Context, name string, dry bool, decide func(*policies.AddOnPolicy) (sentence, error),
-) error {
+func (p *Plugin) rule(ctx context.Context, name string, dry bool, decide ruling) error {
 	if p.from != "" {
 		return fmt.Errorf("%w: a bundle cannot be written to", errUse)
 	}
@@ -191,7 +188,7 @@ func (p *Plugin) rule(
 			return fmt.Errorf("decoding AddOnPolicy %s: %w", name, err)
 		}
 	}
-	edit, err := decide(policy)
+	edit, err := decide(name, policy)
 	if err != nil {
 		return err
 	}

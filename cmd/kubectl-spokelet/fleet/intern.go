@@ -1,54 +1,25 @@
 package fleet
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import "github.com/spokelet/spokelet/internal/intern"
 
-// interner keeps one copy of each text: most texts of 60,000 add-ons are the same ones.
-type interner map[string]string
+// shares is an object that shares its equal texts with others: most texts of 60,000 add-ons are the same ones.
+type shares interface{ share(t *intern.Table) }
 
-// text returns the copy that is kept of a text. Each one has memory of its own when it was decoded.
-func (in interner) text(s *string) {
-	if kept, is := in[*s]; is {
-		*s = kept
-		return
-	}
-	in[*s] = *s
+func (c *Cluster) share(t *intern.Table) {
+	c.Status.Conditions = intern.Clip(c.Status.Conditions)
+	t.Conditions(c.Status.Conditions)
 }
 
-// conditions keeps the texts of conditions, and no place for more of them.
-func (in interner) conditions(all []metav1.Condition) []metav1.Condition {
-	fit := make([]metav1.Condition, len(all))
-	copy(fit, all)
-	for i := range fit {
-		c := &fit[i]
-		status := string(c.Status)
-		in.text(&status)
-		c.Status = metav1.ConditionStatus(status)
-		in.text(&c.Type)
-		in.text(&c.Reason)
-		in.text(&c.Message)
-	}
-	return fit
-}
-
-// interned is an object whose texts are kept once.
-type interned interface{ intern(in interner) }
-
-func (c *Cluster) intern(in interner) { c.Status.Conditions = in.conditions(c.Status.Conditions) }
-
-func (a *AddOn) intern(in interner) {
-	a.Status.Conditions = in.conditions(a.Status.Conditions)
-	in.text(&a.Metadata.Name)
-	in.text(&a.Metadata.Namespace)
-	in.text(&a.Status.Namespace)
+func (a *AddOn) share(t *intern.Table) {
+	a.Status.Conditions = intern.Clip(a.Status.Conditions)
+	t.Conditions(a.Status.Conditions)
+	t.Strings(&a.Metadata.Name, &a.Metadata.Namespace, &a.Status.Namespace)
 	for i := range a.Status.ConfigReferences {
 		config := &a.Status.ConfigReferences[i]
-		in.text(&config.Resource)
-		in.text(&config.Group)
+		t.Strings(&config.Resource, &config.Group)
 		for _, of := range []*SpecHash{config.Desired, config.Applied} {
 			if of != nil {
-				in.text(&of.Namespace)
-				in.text(&of.Name)
-				in.text(&of.SpecHash)
+				t.Strings(&of.Namespace, &of.Name, &of.SpecHash)
 			}
 		}
 	}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/spokelet/spokelet/internal/intern"
 )
 
 // Texts that are the same have one place in the memory, and are what they were.
@@ -14,11 +16,11 @@ func TestATextOfManyObjectsIsKeptOnce(t *testing.T) {
 	const raw = `{"metadata": {"name": "logs", "namespace": "store"}, "status": {"namespace": "logs", "conditions": [
 {"type": "Available", "status": "True", "reason": "Fine", "message": "it works"}], "configReferences": [
 {"resource": "addontemplates", "desiredConfig": {"name": "v1", "specHash": "1"}}]}}`
-	texts := interner{}
+	texts := &intern.Table{}
 	var all [2]AddOn
 	for i := range all {
 		require.NoError(t, json.Unmarshal([]byte(raw), &all[i]))
-		all[i].intern(texts)
+		all[i].share(texts)
 	}
 	var plain AddOn
 	require.NoError(t, json.Unmarshal([]byte(raw), &plain))

@@ -11,6 +11,8 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/internal/intern"
 )
 
 // Resource names a resource of the API.
@@ -110,15 +112,15 @@ func List[T object](ctx context.Context, r *Reader, q Query) ([]T, error) {
 // Read is List for objects of any type and a resource that the query names.
 func Read[T any](ctx context.Context, r *Reader, q Query) ([]T, error) {
 	var all []T
-	texts := interner{}
+	texts := &intern.Table{}
 	_, err := r.each(ctx, q, func() { all = nil }, func(page []byte) error {
 		decoded, err := decode[T](r, q, page)
 		if err != nil {
 			return err
 		}
 		for i := range decoded {
-			if object, is := any(&decoded[i]).(interned); is {
-				object.intern(texts)
+			if object, is := any(&decoded[i]).(shares); is {
+				object.share(texts)
 			}
 		}
 		all = append(all, decoded...)
