@@ -19,6 +19,12 @@ func (p *AddOnPolicy) DeepCopy() *AddOnPolicy {
 		out.Spec.Paused = &paused
 	}
 	out.Spec.Approved = slices.Clone(p.Spec.Approved)
+	if p.Spec.OnFailure != nil {
+		onFailure := *p.Spec.OnFailure
+		out.Spec.OnFailure = &onFailure
+	}
+	out.Spec.Undo, out.Spec.Retry = slices.Clone(p.Spec.Undo), slices.Clone(p.Spec.Retry)
+	out.Spec.DependsOn = slices.Clone(p.Spec.DependsOn)
 	out.Status.Contents = slices.Clone(p.Status.Contents)
 	for i := range out.Status.Contents {
 		out.Status.Contents[i].Configurations = slices.Clone(out.Status.Contents[i].Configurations)

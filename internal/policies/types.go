@@ -37,6 +37,45 @@ const (
 	ApprovalNone Approval = "None"
 	// ApprovalPerRollout means each content once, for all clusters.
 	ApprovalPerRollout Approval = "PerRollout"
+	// ApprovalPerWave means each content once for each wave of each placement. Who approves the content itself approves
+	// all its waves.
+	ApprovalPerWave Approval = "PerWave"
+)
+
+// Action says what becomes of clusters on which a content failed.
+type Action string
+
+// The actions.
+const (
+	// ActionStop leaves them as they are; it is the default.
+	ActionStop Action = "Stop"
+	// ActionUndo returns those that failed to the last content that completed for them.
+	ActionUndo Action = "Undo"
+	// ActionUndoAll returns all clusters of the placement to the last content that completed for it, once its rollout has
+	// stopped.
+	ActionUndoAll Action = "UndoAll"
+)
+
+// Removals says when an add-on may go from clusters that no placement selects any more.
+type Removals string
+
+// The removals.
+const (
+	// RemovalsAtOnce means at any time; it is the default.
+	RemovalsAtOnce Removals = "AtOnce"
+	// RemovalsInWindows means when the windows of the cluster let it change.
+	RemovalsInWindows Removals = "InWindows"
+)
+
+// DependencyType says what becomes of a cluster without the dependency.
+type DependencyType string
+
+// The types, as in OCM's enhancement proposal 156.
+const (
+	// DependencyRequired means that the add-on waits for it; it is the default.
+	DependencyRequired DependencyType = "Required"
+	// DependencyOptional means that the order is kept where the cluster has the dependency, and nothing waits elsewhere.
+	DependencyOptional DependencyType = "Optional"
 )
 
 // AddOnPolicySpec is what a person decides about the changes of an add-on.
@@ -46,8 +85,45 @@ type AddOnPolicySpec struct {
 	Paused *Pause `json:"paused,omitempty"`
 	// Approval says what has to be approved; empty means ApprovalNone.
 	Approval Approval `json:"approval,omitempty"`
-	// Approved are the contents that may be rolled out, by the names that the status has for them.
+	// Approved are the contents, or waves of contents, that may be rolled out, by the names that the status has for them.
 	Approved []string `json:"approved,omitempty"`
+	// OnFailure says what becomes of clusters on which a content failed; nil means ActionStop.
+	OnFailure *OnFailure `json:"onFailure,omitempty"`
+	// Undo are the contents that people undid, by their names: all clusters return from them to the last content that
+	// completed.
+	Undo []string `json:"undo,omitempty"`
+	// Retry are the contents that may be rolled out although the hub manager undid them; it does not undo them again.
+	Retry []string `json:"retry,omitempty"`
+	// DependsOn are the add-ons that come before this one on each cluster, and go after it.
+	DependsOn []Dependency `json:"dependsOn,omitempty"`
+	// Removals says when the add-on may go from clusters that no placement selects any more; empty means RemovalsAtOnce.
+	Removals Removals `json:"removals,omitempty"`
+}
+
+// OnFailure says what the hub manager does with clusters on which a content failed.
+type OnFailure struct {
+	// Action is what it does; empty means ActionStop.
+	Action Action `json:"action,omitempty"`
+	// After is how long a cluster has to have failed; zero means at once.
+	After metav1.Duration `json:"after,omitempty"`
+	// MaxTries is how many contents in a row may be tried and undone. After that, no further one begins until a person
+	// approves it, or changes this. Zero means DefaultMaxTries.
+	MaxTries int32 `json:"maxTries,omitempty"`
+}
+
+// DefaultMaxTries is how many contents in a row may be tried and undone where nothing else is said.
+const DefaultMaxTries = 3
+
+// Dependency is an add-on that comes before another one.
+type Dependency struct {
+	// Name is that of the ClusterManagementAddOn.
+	Name string `json:"name"`
+	// Type says what becomes of a cluster without it; empty means DependencyRequired.
+	Type DependencyType `json:"type,omitempty"`
+	// Condition is the condition of its ManagedClusterAddOn that has to be True; empty means Available.
+	Condition string `json:"condition,omitempty"`
+	// Install brings the dependency along to the clusters of the add-on.
+	Install bool `json:"install,omitempty"`
 }
 
 // Pause says why an add-on is paused.

@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -192,7 +193,30 @@ func TestWhatNobodyCanFollowIsRefused(t *testing.T) {
 		change(&o.Spec)
 		return o
 	}
+	content := strings.Repeat("0", 40)
+	policy := func(spec policies.AddOnPolicySpec) *policies.AddOnPolicy {
+		return &policies.AddOnPolicy{ObjectMeta: metav1.ObjectMeta{Name: "bad-policy"}, Spec: spec}
+	}
 	for sentence, object := range map[string]client.Object{
+		"a content cannot be in undo and in retry": policy(policies.AddOnPolicySpec{
+			Undo: []string{content}, Retry: []string{content},
+		}),
+		"after is from 0s to 168h": policy(policies.AddOnPolicySpec{
+			OnFailure: &policies.OnFailure{After: metav1.Duration{Duration: 169 * time.Hour}},
+		}),
+		"spec.onFailure.action: Unsupported value": policy(policies.AddOnPolicySpec{
+			OnFailure: &policies.OnFailure{Action: "Retry"},
+		}),
+		"spec.removals: Unsupported value": policy(policies.AddOnPolicySpec{Removals: "Never"}),
+		"an add-on cannot depend on itself": policy(policies.AddOnPolicySpec{
+			DependsOn: []policies.Dependency{{Name: "bad-policy"}},
+		}),
+		"spec.dependsOn[1]: Duplicate value": policy(policies.AddOnPolicySpec{
+			DependsOn: []policies.Dependency{{Name: "network"}, {Name: "network"}},
+		}),
+		"an optional dependency cannot be brought along": policy(policies.AddOnPolicySpec{
+			DependsOn: []policies.Dependency{{Name: "network", Type: policies.DependencyOptional, Install: true}},
+		}),
 		"kind": window(func(s *policies.MaintenanceWindowSpec) { s.Kind = "Maybe" }),
 		"allowed are 1m to 8784h": window(func(s *policies.MaintenanceWindowSpec) {
 			s.Duration.Duration = time.Second
