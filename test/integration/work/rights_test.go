@@ -57,6 +57,17 @@ func (e *env) configs(s workv1.UpdateStrategy, list ...any) []workv1.ManifestCon
 	return configs
 }
 
+// storedKind waits until the API server can list a kind of the test. Its controller that ends definitions lists it, too:
+// where that fails because the kind's store is just being opened, the controller writes the failure into the definition,
+// takes that for a write of others when it tries again, and does not come back before it resyncs, after five minutes.
+func (e *env) storedKind(kind string) {
+	e.Helper()
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion(e.cluster + ".example/v1")
+	list.SetKind(kind)
+	e.eventually("the API server lists "+kind, func() bool { return e.List(e.Context(), list) == nil })
+}
+
 // TestTheShippedRightsAreEnough applies what the rights of the installation are for, with nothing added to them, in two
 // works that share all objects: by update and by server-side apply, with drift, so that watches and writes of both
 // kinds take place, with an owner to take away when the first work goes, and with deletion when the second does.
@@ -98,6 +109,7 @@ func TestTheShippedRightsAreEnough(t *testing.T) {
 		assert.Len(t, o.GetOwnerReferences(), 1, "%s", o.GetKind())
 		assert.Nil(t, o.GetDeletionTimestamp())
 	})
+	e.storedKind("WidgetList")
 	require.NoError(t, e.Delete(t.Context(), apply))
 	e.gone("apply")
 	for _, item := range list {
