@@ -25,8 +25,10 @@ type Options struct {
 	Restart bool
 	// Hooks measures the deletion of all add-ons with a pre-delete hook on each cluster.
 	Hooks bool
+	// Windows measures a maintenance window for each cluster.
+	Windows bool
 	// Only names the steps that are played beside joining, of those that the other options ask for: install, idle,
-	// change, restart, waves, upgrade, uninstall, hooks and floor. Empty means all.
+	// windows, change, restart, waves, upgrade, uninstall, hooks and floor. Empty means all.
 	Only []string
 	// Lean runs the API server of the hub without what a large fleet on a small machine cannot afford, see lean.
 	Lean bool

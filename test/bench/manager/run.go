@@ -156,6 +156,9 @@ func (r *run) measuring() []step {
 	if r.Idle > 0 {
 		steps = append(steps, step{"idle", "idle", r.idle})
 	}
+	if r.Windows {
+		steps = append(steps, step{"windows", "windows", r.windows})
+	}
 	if r.Changes > 0 {
 		steps = append(steps, step{"changing", "change", r.change})
 	}

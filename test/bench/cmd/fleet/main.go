@@ -18,7 +18,8 @@ func main() { os.Exit(measure.Main(run)) }
 
 func run(ctx context.Context) error {
 	options := manager.DefaultOptions()
-	options.Lean, options.Restart, options.Hooks, options.Rounds, options.Wave = true, true, true, 0, 0
+	options.Lean, options.Restart, options.Hooks, options.Windows = true, true, true, true
+	options.Rounds, options.Wave = 0, 0
 	sizes := flag.String("sizes", "100x1,500x1,1000x1,3000x1,100x20,3000x20",
 		"clusters and add-ons on each, one fleet after the other; 500x1+4 adds four more to the clusters of 500x1; "+
 			"changes and deletions are compared with the first")
@@ -34,7 +35,7 @@ func run(ctx context.Context) error {
 	flag.StringVar(&options.From, "from", "",
 		"directory of an earlier -keep for the last size, where nobody has to join then")
 	only := flag.String("only", "", "steps beside joining, with commas: "+
-		"install, idle, change, restart, waves, upgrade, uninstall, hooks, floor; empty means all")
+		"install, idle, windows, change, restart, waves, upgrade, uninstall, hooks, floor; empty means all")
 	file := flag.String("json", "bin/bench-fleet.json", "file for the figures; empty for none")
 	flag.StringVar(&options.Binaries, "binaries", "", "directory with spokelet-hub; empty is bin")
 	flag.StringVar(&options.Profiles, "profiles", "", "directory for profiles of the hub manager; empty for none")
