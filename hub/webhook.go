@@ -113,13 +113,13 @@ func addWebhook(mgr ctrl.Manager, c Config, s *serving) (ctrlwebhook.Server, err
 	if err != nil {
 		return nil, err
 	}
-	dropped, err := webhook.NewDropped(metrics.Registry)
+	counters, err := webhook.NewCounters(metrics.Registry)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the webhook: %w", err)
 	}
 	server := webhook.NewServer(webhook.Options{
 		Host: c.WebhookBindAddress, Port: c.WebhookPort, Certificate: s.source.Certificate,
-		MinVersion: served.MinVersion, CipherSuites: served.CipherSuites, ClientCAs: clients, Dropped: dropped,
+		MinVersion: served.MinVersion, CipherSuites: served.CipherSuites, ClientCAs: clients, Counters: counters,
 	}, mgr.GetLogger().WithName("hub.webhook"))
 	if c.WorkAdmission {
 		works := &webhook.Works{Limit: c.ManifestLimit}

@@ -37,8 +37,8 @@ type Options struct {
 	CipherSuites []uint16
 	// ClientCAs, unless nil, are the authorities of clients: a request without a certificate of theirs is refused.
 	ClientCAs *x509.CertPool
-	// Dropped counts the fields that no annotation could carry, see NewDropped; nil counts none.
-	Dropped prometheus.Counter
+	// Counters count what conversions lose and refuse; nil counts nothing.
+	Counters *Counters
 }
 
 // server bounds what is registered.
@@ -78,7 +78,7 @@ func NewServer(opts Options, log logr.Logger) ctrlwebhook.Server {
 			}
 		}},
 	})}
-	s.add(Path, maxBody, &handler{log: log, limits: s.limits, dropped: opts.Dropped})
+	s.add(Path, maxBody, &handler{log: log, limits: s.limits, counters: opts.Counters})
 	return s
 }
 
@@ -93,26 +93,41 @@ func onlyKnown(next http.Handler) http.Handler {
 	})
 }
 
-// NewDropped registers the counter of fields that no annotation could carry; nil registers it nowhere.
-func NewDropped(registerer prometheus.Registerer) (prometheus.Counter, error) {
-	return reconcile.RegisterMetric(registerer, prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "spokelet_conversion_dropped_total",
-		Help: "Fields that conversions of add-ons left out, because no annotation can carry them.",
-	}))
+// Counters count what conversions lose and refuse.
+type Counters struct{ dropped, refused prometheus.Counter }
+
+// NewCounters registers the counters; nil registers them nowhere. A conversion that is refused is not a failed request:
+// the API server asks, and gets the refusal as the answer.
+func NewCounters(registerer prometheus.Registerer) (*Counters, error) {
+	counter := func(name, help string) (prometheus.Counter, error) {
+		return reconcile.RegisterMetric(registerer, prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help}))
+	}
+	dropped, err := counter("spokelet_conversion_dropped_total",
+		"Fields that conversions of add-ons left out, because no annotation can carry them.")
+	if err != nil {
+		return nil, err
+	}
+	refused, err := counter("spokelet_conversion_refused_total",
+		"Reviews that were refused, because an object cannot be converted.")
+	return &Counters{dropped: dropped, refused: refused}, err
 }
 
 // Handler returns the handler of conversions. A request without a review gets an HTTP error; a failed conversion is
 // part of the review.
-func Handler(log logr.Logger) http.Handler {
+func Handler(log logr.Logger) http.Handler { return CountedHandler(log, nil) }
+
+// CountedHandler returns the Handler that counts; without counters, it counts nothing.
+func CountedHandler(log logr.Logger, counters *Counters) http.Handler {
 	l := newLimits()
-	return l.bound(maxBody, &handler{log: log, limits: l})
+	return l.bound(maxBody, &handler{log: log, limits: l, counters: counters})
 }
 
 // handler converts reviews, object by object.
 type handler struct {
-	log     logr.Logger
-	limits  *limits
-	dropped prometheus.Counter
+	log    logr.Logger
+	limits *limits
+	// counters is nil where nothing is counted.
+	counters *Counters
 }
 
 // ServeHTTP answers one review. It ends with its client.
@@ -167,14 +182,17 @@ func (h *handler) refuse(w http.ResponseWriter, code int, err error) {
 func (h *handler) answer(w http.ResponseWriter, read *reviewReader) {
 	b := &read.converted
 	if b.dropped > 0 {
-		if h.dropped != nil {
-			h.dropped.Add(float64(b.dropped))
+		if h.counters != nil {
+			h.counters.dropped.Add(float64(b.dropped))
 		}
 		h.log.Info("fields were left out of a conversion: an annotation carries a limited number of fields that this "+
 			"version does not know", "fields", b.dropped, "objects", b.total, "version", b.desired)
 	}
 	result := metav1.Status{Status: metav1.StatusSuccess}
 	if err := read.refusal(); err != nil {
+		if h.counters != nil {
+			h.counters.refused.Inc()
+		}
 		h.log.Info("refused a conversion", "cause", err.Error())
 		result = refusal(err)
 		b.converted = nil

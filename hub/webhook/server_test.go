@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -33,6 +36,8 @@ func TestHandler(t *testing.T) {
 		code                      int
 		status                    string
 		says                      string
+		// refused is how many reviews are counted as refused.
+		refused float64
 	}{
 		"a review is answered": {
 			body: string(good), code: http.StatusOK, status: metav1.StatusSuccess, says: "kubeClient",
@@ -43,6 +48,7 @@ func TestHandler(t *testing.T) {
 		},
 		"a review that cannot be converted is answered with the cause": {
 			body: string(bad), code: http.StatusOK, status: metav1.StatusFailure, says: "to v9 is known",
+			refused: 1,
 		},
 		"another method is refused": {
 			method: http.MethodGet, code: http.StatusMethodNotAllowed, says: "POST a ConversionReview",
@@ -71,7 +77,15 @@ func TestHandler(t *testing.T) {
 			request := httptest.NewRequestWithContext(t.Context(), method, webhook.Path, strings.NewReader(test.body))
 			request.Header.Set("Content-Type", contentType)
 			recorder := httptest.NewRecorder()
-			webhook.Handler(logr.Discard()).ServeHTTP(recorder, request)
+			registry := prometheus.NewRegistry()
+			counters, err := webhook.NewCounters(registry)
+			require.NoError(t, err)
+			webhook.CountedHandler(logr.Discard(), counters).ServeHTTP(recorder, request)
+			require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(fmt.Sprintf(`
+				# HELP spokelet_conversion_refused_total Reviews that were refused, because an object cannot be converted.
+				# TYPE spokelet_conversion_refused_total counter
+				spokelet_conversion_refused_total %v
+				`, test.refused)), "spokelet_conversion_refused_total"))
 			body, err := io.ReadAll(recorder.Result().Body)
 			require.NoError(t, err)
 			assert.Equal(t, test.code, recorder.Code, string(body))

@@ -186,10 +186,14 @@ func hubWebhook() []panel {
 			queries: []query{{`sum by (result) (rate(spokelet_template_renders_total{@}[$__rate_interval]))`, "{{result}}"}},
 		},
 		{
-			kind: timeSeries, unit: count, title: "Fields that a conversion dropped", width: 6,
-			says:    "Fields that conversions left out in an interval of the picture, because no annotation can carry them.",
-			do:      "The log names the object. Write such add-ons in v1beta1.",
-			queries: []query{{`sum(increase(spokelet_conversion_dropped_total{@}[$__rate_interval]))`, "dropped"}},
+			kind: timeSeries, unit: count, title: "What conversions dropped and refused", width: 6,
+			says: "Fields that conversions left out in an interval of the picture, because no annotation can carry them, " +
+				"and reviews that were refused, because an object cannot be converted.",
+			do: "The log names the object. Write such add-ons in v1beta1.",
+			queries: []query{
+				{`sum(increase(spokelet_conversion_dropped_total{@}[$__rate_interval]))`, "fields dropped"},
+				{`sum(increase(spokelet_conversion_refused_total{@}[$__rate_interval]))`, "reviews refused"},
+			},
 		},
 	}
 }
