@@ -2,8 +2,6 @@ package gate
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -46,6 +44,8 @@ type Gate struct {
 	// judged are the verdicts of an instant by the windows that select a cluster, with their time zones: most clusters
 	// have the same.
 	judged *judged
+	// wave is the wave that Judge is asked about; see In.
+	wave Wave
 }
 
 type judged struct {
@@ -127,19 +127,8 @@ func (g Gate) Open() bool {
 // HasWindows reports whether Judge needs to know the cluster.
 func (g Gate) HasWindows() bool { return len(g.all)+len(g.of) > 0 }
 
-func (g Gate) approves() bool { return g.policy.Spec.Approval == policies.ApprovalPerRollout }
-
 // Policy returns the policy of the add-on; nil for none.
 func (g Gate) Policy() *policies.AddOnPolicy { return g.policy }
-
-// nameLength is how many bytes of a hash name a content. An author chooses contents, and must not find two of one name.
-const nameLength = 20
-
-// ContentName returns the name by which a content of an add-on is approved.
-func ContentName(addOn, content string) string {
-	sum := sha256.Sum256([]byte(addOn + "\x00" + content))
-	return hex.EncodeToString(sum[:nameLength])
-}
 
 // Verdict says whether a cluster may begin to change.
 type Verdict struct {
@@ -162,8 +151,8 @@ func (g Gate) Judge(c Cluster, content string, now time.Time) Verdict {
 			why += ": " + reason
 		}
 		return held(why)
-	case g.approves() && !slices.Contains(g.policy.Spec.Approved, content):
-		return held(fmt.Sprintf("AddOnPolicy %s does not approve content %s", g.policy.Name, content))
+	case g.approves() && !g.Approved(content):
+		return held(fmt.Sprintf("AddOnPolicy %s does not approve content %s%s", g.policy.Name, g.NameOf(content), g.inWave()))
 	}
 	if !g.HasWindows() {
 		return Verdict{}
