@@ -76,7 +76,7 @@ func New(addOn string, policy *policies.AddOnPolicy, all []policies.MaintenanceW
 	count := map[string]int{}
 	for i := range all {
 		w := &all[i]
-		if len(w.Spec.AddOns) > 0 && !slices.Contains(w.Spec.AddOns, addOn) {
+		if !IsFor(w, addOn) {
 			continue
 		}
 		own = append(own, w)
@@ -93,6 +93,11 @@ func New(addOn string, policy *policies.AddOnPolicy, all []policies.MaintenanceW
 		g.all = append(g.all, one)
 	}
 	return g
+}
+
+// IsFor reports whether a window is for an add-on.
+func IsFor(w *policies.MaintenanceWindow, addOn string) bool {
+	return len(w.Spec.AddOns) == 0 || slices.Contains(w.Spec.AddOns, addOn)
 }
 
 func newWindow(w *policies.MaintenanceWindow) *window {
@@ -136,8 +141,8 @@ type Verdict struct {
 	Held string
 	// Wake is when that may change by itself; zero for never.
 	Wake time.Time
-	// Unusable reports that a window cannot be used on the cluster, whose agent may write the claim: nobody knows for how
-	// long.
+	// Unusable reports that a window cannot be used on the cluster, whose agent may write the claim, or that the cluster
+	// cannot be decoded: nobody knows for how long.
 	Unusable bool
 }
 
@@ -165,7 +170,9 @@ func held(why string) Verdict { return Verdict{Held: causes.WaitsForTurn + why} 
 // judgeWindows decides by the windows that select a cluster.
 func (g Gate) judgeWindows(c Cluster, now time.Time) Verdict {
 	if c.Unknown {
-		return held("its ManagedCluster cannot be decoded, so it is not known which MaintenanceWindows are for it")
+		verdict := held("its ManagedCluster cannot be decoded, so it is not known which MaintenanceWindows are for it")
+		verdict.Unusable = true
+		return verdict
 	}
 	var usable []windows.Window
 	var key strings.Builder
