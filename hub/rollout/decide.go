@@ -75,6 +75,8 @@ type plan struct {
 	stuck []stuckAddOns
 	// gated are the contents that clusters wait for because of the gate.
 	gated contentsOf
+	// unused are approvals that are of no use now.
+	unused []string
 	// wake is when time alone may change the decision; zero for never.
 	wake time.Time
 }
@@ -84,19 +86,21 @@ func decide(f facts) plan {
 	p := plan{decided: decided{make(map[string]admission, len(f.members)), map[string]way{}}, gated: contentsOf{}}
 	looked := sets.New[string]()
 	given := planner.Fleet{Now: f.now, Placements: make([]planner.Placement, len(f.placements))}
-	all := make([]targets, len(f.placements))
+	all, surveys := make([]targets, len(f.placements)), make([]survey, len(f.placements))
 	for index := range f.placements {
 		s := f.placement(index, &all[index], p.ways, looked)
-		given.Placements[index] = s.placement
+		given.Placements[index], surveys[index] = s.placement, s
 		p.stuck = append(p.stuck, s.stuck)
 		p.gated.merge(s.gated)
 		p.wake = reconcile.Earliest(reconcile.Earliest(p.wake, s.stuck.recheck), s.gateWake)
 	}
 	uncertain, until := f.hold(given.Placements)
 	p.wake = reconcile.Earliest(p.wake, until)
+	p.unused = f.unused(surveys, uncertain)
 	made := planner.Make(given)
 	p.placements, p.wake = made.Placements, reconcile.Earliest(p.wake, made.Wake)
 	for index, result := range made.Placements {
+		p.gated.turn(index, result)
 		for _, cluster := range result.Admit {
 			p.admissions[cluster] = f.granted(f.members[cluster], all[index].target(cluster))
 		}
@@ -289,6 +293,8 @@ type survey struct {
 	of     *targets
 	ways   map[string]way
 	looked sets.Set[string]
+	// waves say in which wave of the strategy a cluster is.
+	waves planner.Waves
 
 	placement planner.Placement
 	stuck     stuckAddOns
@@ -306,6 +312,7 @@ func (f facts) placement(
 	s := survey{
 		f: f, index: index, soak: addonconfig.MinSuccessTime(strategy.RolloutStrategy),
 		deadline: planner.Deadline(strategy.RolloutStrategy), of: of, ways: ways, looked: looked,
+		waves:  planner.WavesOf(strategy.RolloutStrategy),
 		common: f.target(&addonv1beta1.ManagedClusterAddOn{}, index), gated: contentsOf{},
 		placement: planner.Placement{
 			Strategy: strategy.RolloutStrategy, GroupSize: groupSize(selection.Placement),
@@ -422,21 +429,12 @@ func (s *survey) judge(m *member, c *planner.Cluster) way {
 
 // askGate holds a cluster that may not begin to change to its target.
 func (s *survey) askGate(c *planner.Cluster, target addonconfig.Target) {
-	content, verdict := s.verdict(c.Name)
+	verdict := s.verdict(c.Name)
 	s.gateWake = reconcile.Earliest(s.gateWake, verdict.Wake)
 	if c.Held = verdict.Held; c.Held != "" {
 		c.Gated = !verdict.Unusable // An agent that takes its time zone back lets no later group wait for ever.
-		s.gated.add(content, target.Rolled())
+		s.gated.add(s.waited(c.Name), target.Rolled())
 	}
-}
-
-// verdict returns whether the gate lets a cluster begin to change to its target, whose content has that name.
-func (s *survey) verdict(cluster string) (content string, v gate.Verdict) {
-	if s.f.gate.Open() {
-		return "", gate.Verdict{}
-	}
-	content = gate.ContentName(s.f.cma.Name, s.of.target(cluster))
-	return content, s.f.gate.Judge(s.f.clusters[cluster], content, s.f.now)
 }
 
 // add adds a cluster to the placement, with its way before this plan.
@@ -478,7 +476,7 @@ func (s *survey) state(
 	same := addonconfig.SameDesired(m.references, target.References)
 	if !same && (len(m.references) == 0 || !target.Admitted(m.addOn())) {
 		if earlier := s.f.admitted[m.cluster]; earlier.granted && earlier.isAbout(m.uid, s.of.target(m.cluster)) {
-			if _, verdict := s.verdict(m.cluster); verdict.Held == "" {
+			if verdict := s.verdict(m.cluster); verdict.Held == "" {
 				return planner.InFlight, earlier.since, time.Time{} // Its status does not show yet that it was admitted.
 			}
 		}

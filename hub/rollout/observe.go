@@ -32,8 +32,7 @@ func (r *Reconciler) observe(ctx context.Context, name string, now time.Time) (f
 	}
 	if cma == nil {
 		r.Store.Want(name)
-		f.gate, err = r.Gates.Gate(ctx, name)
-		return f, err
+		return f, nil
 	}
 	f.cma = cma
 	configs := slices.Clone(cma.Spec.DefaultConfigs)

@@ -73,7 +73,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if f.cma == nil {
 		r.decided.Forget(req.Name)
 		r.Waves.forget(req.Name)
-		reported := reconcile.FromError(r.reportGate(ctx, f, plan{}))
+		reported := reconcile.FromError(r.reportGone(ctx, req.Name, f))
 		return r.collect(ctx, req.Name, f, nil).And(reported).And(restored).Settle(now)
 	}
 	return r.act(ctx, f, decide(f)).And(restored).Settle(now)
@@ -167,12 +167,24 @@ func (r *Reconciler) collect(
 	return outcome
 }
 
+// reportGone writes the status of the policy of an add-on that has no ClusterManagementAddOn. A window that cannot be
+// decoded keeps nothing else of the pass from being done.
+func (r *Reconciler) reportGone(ctx context.Context, name string, f facts) error {
+	var err error
+	if f.gate, err = r.Gates.Gate(ctx, name); err != nil {
+		return err
+	}
+	return r.reportGate(ctx, f, plan{})
+}
+
 // reportGate writes the status of the policy of an add-on.
 func (r *Reconciler) reportGate(ctx context.Context, f facts, p plan) error {
 	policy := f.gate.Policy()
 	if policy == nil {
 		return nil
 	}
-	_, err := reconcile.PatchStatus(ctx, r.Client, policy, concludeGate(policy, p.gated))
+	after := concludeGate(policy, p.gated)
+	after.Status.Unused = p.unused
+	_, err := reconcile.PatchStatus(ctx, r.Client, policy, after)
 	return client.IgnoreNotFound(err)
 }

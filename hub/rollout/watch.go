@@ -55,7 +55,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		controller = controller.
 			Watches(&policies.AddOnPolicy{}, handler.EnqueueRequestsFromMapFunc(ofPolicy), edited).
 			Watches(&policies.MaintenanceWindow{}, handler.EnqueueRequestsFromMapFunc(r.ofWindow), edited).
-			Watches(&clusterv1.ManagedCluster{}, batched(r.ofMovedCluster), builder.WithPredicates(gate.PlaceChanged()))
+			Watches(&clusterv1.ManagedCluster{}, r.Gates.Moves(batchPeriod, r.ofMovedCluster), builder.WithPredicates(gate.PlaceChanged()))
 	}
 	if r.Changed != nil {
 		controller = controller.WatchesRawSource(source.TypedChannel(r.Changed,
@@ -181,17 +181,14 @@ func (r *Reconciler) all(ctx context.Context) []ctrl.Request {
 	return requests
 }
 
-// ofMovedCluster maps a cluster of which windows know something else now to the ClusterManagementAddOns whose
-// placements select it, where there are windows.
-func (r *Reconciler) ofMovedCluster(ctx context.Context, o client.Object) []ctrl.Request {
-	has, err := r.Gates.HasWindows(ctx)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "finding whether there are windows")
-	}
-	if !has {
-		return nil
-	}
-	return r.ofCluster(ctx, o)
+// ofMovedCluster maps a cluster of which windows know something else now to the ClusterManagementAddOns that these are
+// for, and whose placements select it.
+func (r *Reconciler) ofMovedCluster(
+	ctx context.Context, o client.Object, windows []policies.MaintenanceWindow,
+) []ctrl.Request {
+	return slices.DeleteFunc(r.ofCluster(ctx, o), func(request ctrl.Request) bool {
+		return !slices.ContainsFunc(windows, func(w policies.MaintenanceWindow) bool { return gate.IsFor(&w, request.Name) })
+	})
 }
 
 // ofConfig maps a config to the ClusterManagementAddOns that name it, or whose add-ons do.

@@ -10,7 +10,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/spokelet/spokelet/internal/decode"
@@ -76,7 +75,7 @@ func (r *Reconciler) observe(ctx context.Context, req ctrl.Request) (facts, erro
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(r.Workers)).
 		For(&policies.MaintenanceWindow{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&clusterv1.ManagedCluster{}, reconcile.Delayed(batchPeriod, r.all),
+		Watches(&clusterv1.ManagedCluster{}, (&gate.Reader{Client: r.Client}).Moves(batchPeriod, requests),
 			builder.WithPredicates(predicate.Or(gate.PlaceChanged(), reconcile.CreatedOrDeleted()))).
 		Complete(r)
 	if err != nil {
@@ -85,18 +84,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// all returns requests for all windows.
-func (r *Reconciler) all(ctx context.Context, _ client.Object) []ctrl.Request {
-	var list policies.MaintenanceWindowList
-	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).Error(err, "listing MaintenanceWindows")
-		return nil
+// requests returns requests for windows that a change of a cluster concerns.
+func requests(_ context.Context, _ client.Object, windows []policies.MaintenanceWindow) []ctrl.Request {
+	all := make([]ctrl.Request, 0, len(windows))
+	for i := range windows {
+		all = append(all, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&windows[i])})
 	}
-	requests := make([]ctrl.Request, 0, len(list.Items))
-	for i := range list.Items {
-		requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-	return requests
+	return all
 }
 
 // conclude returns the status of a window, and when it changes by itself.

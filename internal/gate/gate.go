@@ -2,8 +2,6 @@ package gate
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -46,6 +44,8 @@ type Gate struct {
 	// judged are the verdicts of an instant by the windows that select a cluster, with their time zones: most clusters
 	// have the same.
 	judged *judged
+	// wave is the wave that Judge is asked about; see In.
+	wave Wave
 }
 
 type judged struct {
@@ -76,7 +76,7 @@ func New(addOn string, policy *policies.AddOnPolicy, all []policies.MaintenanceW
 	count := map[string]int{}
 	for i := range all {
 		w := &all[i]
-		if len(w.Spec.AddOns) > 0 && !slices.Contains(w.Spec.AddOns, addOn) {
+		if !IsFor(w, addOn) {
 			continue
 		}
 		own = append(own, w)
@@ -93,6 +93,11 @@ func New(addOn string, policy *policies.AddOnPolicy, all []policies.MaintenanceW
 		g.all = append(g.all, one)
 	}
 	return g
+}
+
+// IsFor reports whether a window is for an add-on.
+func IsFor(w *policies.MaintenanceWindow, addOn string) bool {
+	return len(w.Spec.AddOns) == 0 || slices.Contains(w.Spec.AddOns, addOn)
 }
 
 func newWindow(w *policies.MaintenanceWindow) *window {
@@ -127,19 +132,8 @@ func (g Gate) Open() bool {
 // HasWindows reports whether Judge needs to know the cluster.
 func (g Gate) HasWindows() bool { return len(g.all)+len(g.of) > 0 }
 
-func (g Gate) approves() bool { return g.policy.Spec.Approval == policies.ApprovalPerRollout }
-
 // Policy returns the policy of the add-on; nil for none.
 func (g Gate) Policy() *policies.AddOnPolicy { return g.policy }
-
-// nameLength is how many bytes of a hash name a content. An author chooses contents, and must not find two of one name.
-const nameLength = 20
-
-// ContentName returns the name by which a content of an add-on is approved.
-func ContentName(addOn, content string) string {
-	sum := sha256.Sum256([]byte(addOn + "\x00" + content))
-	return hex.EncodeToString(sum[:nameLength])
-}
 
 // Verdict says whether a cluster may begin to change.
 type Verdict struct {
@@ -147,8 +141,8 @@ type Verdict struct {
 	Held string
 	// Wake is when that may change by itself; zero for never.
 	Wake time.Time
-	// Unusable reports that a window cannot be used on the cluster, whose agent may write the claim: nobody knows for how
-	// long.
+	// Unusable reports that a window cannot be used on the cluster, whose agent may write the claim, or that the cluster
+	// cannot be decoded: nobody knows for how long.
 	Unusable bool
 }
 
@@ -162,8 +156,8 @@ func (g Gate) Judge(c Cluster, content string, now time.Time) Verdict {
 			why += ": " + reason
 		}
 		return held(why)
-	case g.approves() && !slices.Contains(g.policy.Spec.Approved, content):
-		return held(fmt.Sprintf("AddOnPolicy %s does not approve content %s", g.policy.Name, content))
+	case g.approves() && !g.Approved(content):
+		return held(fmt.Sprintf("AddOnPolicy %s does not approve content %s%s", g.policy.Name, g.NameOf(content), g.inWave()))
 	}
 	if !g.HasWindows() {
 		return Verdict{}
@@ -176,7 +170,9 @@ func held(why string) Verdict { return Verdict{Held: causes.WaitsForTurn + why} 
 // judgeWindows decides by the windows that select a cluster.
 func (g Gate) judgeWindows(c Cluster, now time.Time) Verdict {
 	if c.Unknown {
-		return held("its ManagedCluster cannot be decoded, so it is not known which MaintenanceWindows are for it")
+		verdict := held("its ManagedCluster cannot be decoded, so it is not known which MaintenanceWindows are for it")
+		verdict.Unusable = true
+		return verdict
 	}
 	var usable []windows.Window
 	var key strings.Builder

@@ -68,10 +68,15 @@ func (r *Reader) Gate(ctx context.Context, addOn string) (Gate, error) {
 	return New(addOn, policy, all), nil
 }
 
+// windows returns the windows that are not being deleted: those hold nobody any more.
 func (r *Reader) windows(ctx context.Context) ([]policies.MaintenanceWindow, error) {
 	var all policies.MaintenanceWindowList
 	if err := r.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing MaintenanceWindows: %w", err)
+	}
+	going := func(w policies.MaintenanceWindow) bool { return !w.DeletionTimestamp.IsZero() }
+	if slices.ContainsFunc(all.Items, going) {
+		return slices.DeleteFunc(slices.Clone(all.Items), going), nil
 	}
 	return all.Items, nil
 }
@@ -86,12 +91,6 @@ func (r *Reader) Paused(ctx context.Context, addOn string) (bool, error) {
 		return false, nil
 	}
 	return policy != nil && policy.Spec.Paused != nil, err
-}
-
-// HasWindows reports whether there are any windows.
-func (r *Reader) HasWindows(ctx context.Context) (bool, error) {
-	all, err := r.windows(ctx)
-	return len(all) > 0, err
 }
 
 // Cluster returns what the windows of a gate know of a cluster; of one that does not exist, nothing.

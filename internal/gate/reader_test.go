@@ -52,5 +52,7 @@ func TestAClusterThatCannotBeDecodedDoesNotBeginToChange(t *testing.T) {
 	g := gate.New("logs", nil, []policies.MaintenanceWindow{
 		window("x", "Deny", "* * * * *", time.Hour, labelled(map[string]string{"kind": "shop"})),
 	})
-	assert.NotEmpty(t, g.Judge(c, "c", noon()).Held)
+	v := g.Judge(c, "c", noon())
+	assert.Contains(t, v.Held, "its ManagedCluster cannot be decoded")
+	assert.True(t, v.Unusable, "nobody knows for how long, so later groups do not wait for it")
 }

@@ -25,6 +25,7 @@ func (p *AddOnPolicy) DeepCopy() *AddOnPolicy {
 	}
 	out.Spec.Undo, out.Spec.Retry = slices.Clone(p.Spec.Undo), slices.Clone(p.Spec.Retry)
 	out.Spec.DependsOn = slices.Clone(p.Spec.DependsOn)
+	out.Status.Unused = slices.Clone(p.Status.Unused)
 	out.Status.Contents = slices.Clone(p.Status.Contents)
 	for i := range out.Status.Contents {
 		out.Status.Contents[i].Configurations = slices.Clone(out.Status.Contents[i].Configurations)

@@ -138,8 +138,12 @@ type AddOnPolicyStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Waiting is how many clusters keep what they have because of the policy, or of a window.
 	Waiting int32 `json:"waiting"`
-	// Contents are the contents that clusters wait for, those of most clusters first; at most MaxContents.
+	// Contents are the contents that clusters wait for, those of most clusters first; at most MaxContents. With approval
+	// PerWave they are the waves of contents, in the order in which they have their turn.
 	Contents []Content `json:"contents,omitempty"`
+	// Unused are the approved names that no content or wave has that any cluster is to get now; at most MaxContents. One
+	// counts again when its content comes back.
+	Unused []string `json:"unused,omitempty"`
 }
 
 // MaxContents is how many contents a status has.
@@ -155,6 +159,12 @@ type Content struct {
 	Clusters int32 `json:"clusters"`
 	// Approved reports whether it is approved.
 	Approved bool `json:"approved"`
+	// Wave names the wave of the content that Name approves; empty where it approves all clusters.
+	Wave string `json:"wave,omitempty"`
+	// Content is the name that approves all waves of the content; empty where Name does.
+	Content string `json:"content,omitempty"`
+	// Turn reports whether it is the turn of the wave: those before it are finished.
+	Turn bool `json:"turn,omitempty"`
 }
 
 // AddOnPolicyList is a list of AddOnPolicies.

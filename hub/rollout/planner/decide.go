@@ -25,6 +25,9 @@ func decide(p Placement, now time.Time) Result {
 	waves := wavesOf(rules, members)
 	result := Result{Problem: problem, Wake: wake, Waves: len(waves)}
 	result.Wave = 1 + slices.IndexFunc(waves, func(w wave) bool { return !w.finished() })
+	if result.Wave > 0 {
+		result.Turn = rules.id(waves[result.Wave-1].key)
+	}
 	switch {
 	case problem != "":
 		result.hold(members, func(*member) string { return problem })

@@ -112,6 +112,8 @@ type Result struct {
 	TimedOut []string
 	// Waves is how many waves there are, and Wave which one is the first that is not finished, from 1; zero when all are.
 	Waves, Wave int
+	// Turn identifies that wave; it says nothing when all are finished.
+	Turn WaveID
 	// Counts are the numbers that the status of the placement reports.
 	Counts Counts
 	// Problem explains which field of the strategy cannot be used, and what is allowed there; empty when all can. While

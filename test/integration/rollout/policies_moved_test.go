@@ -1,16 +1,21 @@
 package rollout_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/spokelet/spokelet/hub/window"
 	"github.com/spokelet/spokelet/internal/policies"
 	"github.com/spokelet/spokelet/test/suite"
 )
@@ -69,4 +74,73 @@ func TestAWindowCountsNoClusterThatIsGone(t *testing.T) {
 	counts(2)
 	require.NoError(t, plane.Client.Delete(w.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: clusters[0]}}))
 	counts(1)
+}
+
+// passes returns how many passes of windows there were.
+func passes(t *testing.T) (total float64) {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	require.NoError(t, err)
+	for _, family := range families {
+		if family.GetName() != "controller_runtime_reconcile_total" {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			if slices.ContainsFunc(metric.GetLabel(), func(l *dto.LabelPair) bool { return l.GetValue() == window.Name }) {
+				total += metric.GetCounter().GetValue()
+			}
+		}
+	}
+	return total
+}
+
+// A hub may have a window for each of 3,000 clusters. The test has the hub for itself: it counts passes.
+//
+// Shows: policies/window-named
+func TestALabelThatNoWindowNamesCausesNoPassOfWindows(t *testing.T) { //nolint:paralleltest // It counts all passes.
+	w := newWorld(t)
+	cluster := w.clusters(1)[0]
+	frozen, other := w.frozen(), w.frozen()
+	other.Name += "-other"
+	other.Spec.ClusterSelector.MatchLabels = map[string]string{"kind": w.addon}
+	w.create(frozen, other)
+	counts := func(window *policies.MaintenanceWindow, clusters int) {
+		w.Helper()
+		suite.Eventually(w, suite.Checks(func(c assert.TestingT) {
+			if assert.NoError(c, plane.Client.Get(w.Context(), client.ObjectKeyFromObject(window), window)) {
+				assert.EqualValues(c, clusters, window.Status.Clusters)
+				assert.Equal(c, window.Generation, window.Status.ObservedGeneration)
+			}
+		}))
+	}
+	counts(frozen, 0)
+	counts(other, 0)
+	w.labels(cluster, map[string]string{"frozen": w.addon})
+	counts(frozen, 1)
+	before := passes(t)
+	w.labels(cluster, map[string]string{"frozen": w.addon, "note": "1"})
+	w.labels(cluster, map[string]string{"frozen": w.addon, "note": "2", "kind": w.addon})
+	counts(other, 1)
+	w.labels(cluster, map[string]string{"frozen": "no", "note": "2", "kind": w.addon})
+	counts(frozen, 0) // What the note had caused would have been before.
+	assert.LessOrEqual(t, passes(t)-before, 2.0)
+}
+
+// A finalizer may keep a window for long after a person has deleted it.
+//
+// Shows: policies/window-deleted
+func TestAWindowThatIsBeingDeletedHoldsNobody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	clusters := w.inWaves(1, clusterv1alpha1.RolloutStrategy{})
+	old := w.hash(w.usesTemplate("t"))
+	window := w.frozen()
+	window.Finalizers = []string{"example.com/kept"}
+	w.create(window)
+	w.labels(clusters[0], map[string]string{"frozen": w.addon})
+	w.edit("two")
+	w.eventuallyHolds(clusters[0], old, "MaintenanceWindow "+w.addon+" denies it")
+	require.NoError(t, plane.Client.Delete(w.Context(), window))
+	w.eventuallyDesires(clusters[0], w.usesTemplate("t"))
+	update(w, window, func(w *policies.MaintenanceWindow) { w.Finalizers = nil })
 }
