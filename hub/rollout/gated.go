@@ -44,10 +44,10 @@ func (all contentsOf) merge(others contentsOf) {
 }
 
 // concludeGate returns the policy with the status after a plan.
-func concludeGate(policy *policies.AddOnPolicy, gated contentsOf) *policies.AddOnPolicy {
+func concludeGate(policy *policies.AddOnPolicy, f facts, p plan) *policies.AddOnPolicy {
 	after := policy.DeepCopy()
 	after.Status = policies.AddOnPolicyStatus{ObservedGeneration: policy.Generation}
-	for _, content := range gated {
+	for _, content := range p.gated {
 		content.Approved = slices.Contains(policy.Spec.Approved, content.Name)
 		after.Status.Waiting += content.Clusters
 		after.Status.Contents = append(after.Status.Contents, content)
@@ -56,5 +56,6 @@ func concludeGate(policy *policies.AddOnPolicy, gated contentsOf) *policies.AddO
 		return cmp.Or(cmp.Compare(b.Clusters, a.Clusters), strings.Compare(a.Name, b.Name))
 	})
 	after.Status.Contents = after.Status.Contents[:min(len(after.Status.Contents), policies.MaxContents)]
+	f.concludeUndo(policy, &after.Status, p)
 	return after
 }

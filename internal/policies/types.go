@@ -140,6 +140,10 @@ type AddOnPolicyStatus struct {
 	Waiting int32 `json:"waiting"`
 	// Contents are the contents that clusters wait for, those of most clusters first; at most MaxContents.
 	Contents []Content `json:"contents,omitempty"`
+	// Placements are what the placements of the add-on give, and what completed for each; at most MaxPlacements.
+	Placements []PlacementContents `json:"placements,omitempty"`
+	// Undone are the contents that were undone, those of the policy since a new content completed last; at most MaxUndone.
+	Undone []Undone `json:"undone,omitempty"`
 }
 
 // MaxContents is how many contents a status has.
