@@ -21,6 +21,8 @@ type Choice struct {
 	Desired []addonv1beta1.AddOnConfig
 	// Held is why Configs are not yet those of the specs; empty when they are.
 	Held string
+	// Undo reports that Configs are what the add-on had before a content that was undone.
+	Undo bool
 	// Precedence says which of several configurations of one kind counts.
 	Precedence Precedence
 }

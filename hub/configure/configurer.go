@@ -95,6 +95,7 @@ func (c *Configurer) configure(
 	}
 	var result addon.Configuration
 	result.Choice, result.Err = c.choice(ctx, addOn.Name, decided)
+	result.Choice.Undo = f.undo.active
 	for _, desired := range decided.target.Desired {
 		result.Choice.Desired = append(result.Choice.Desired, desired.AddOnConfig)
 	}

@@ -1,6 +1,7 @@
 package configure
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/causes"
+	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -57,6 +59,9 @@ type facts struct {
 	admission addonconfig.Admission
 	// gateWake is when a gate may decide something else by itself; zero for never.
 	gateWake time.Time
+	// rules are the policy of the add-on, and undo what it returns to from a content that was undone.
+	rules gate.Gate
+	undo  undo
 	// storeErr is why the content of the target could not be stored.
 	storeErr error
 }
@@ -79,9 +84,9 @@ type configuration struct {
 	undecided bool
 }
 
-// target returns the configuration that the specs ask for. For an unselected add-on, it is that of its placements if
+// wanted returns the configuration that the specs ask for. For an unselected add-on, it is that of its placements if
 // all name the same configurations, and otherwise unknown.
-func (f facts) target() addonconfig.Target {
+func (f facts) wanted() addonconfig.Target {
 	return addonconfig.NewTarget(addonconfig.Inputs{
 		AddOn: f.addOn, CMA: f.cma, Placement: f.placement, States: f.states,
 	})
@@ -126,7 +131,7 @@ func decideFor(f facts, target addonconfig.Target) configuration {
 		Type:    addonv1beta1.ManagedClusterAddOnConditionConfigured,
 		Status:  metav1.ConditionTrue,
 		Reason:  reasonConfigured,
-		Message: successMessage(target),
+		Message: cmp.Or(f.undo.says(), successMessage(target)),
 	}}
 }
 

@@ -41,6 +41,9 @@ func (c *Configurer) observe(
 	if f.states, err = c.Store.States(ctx, configs...); err != nil {
 		return f, err
 	}
+	if err := c.observeUndone(ctx, &f); err != nil {
+		return f, err
+	}
 	for _, was := range addOn.Status.ConfigReferences {
 		config := configOf(was)
 		is := f.states[config]
@@ -58,7 +61,7 @@ func (c *Configurer) observe(
 		}
 	}
 	if f.planned, f.admission = c.admission(f); f.planned {
-		return f, nil
+		return f, c.observeFailed(ctx, &f)
 	}
 	return f, c.askGate(ctx, &f)
 }
@@ -67,6 +70,10 @@ func (c *Configurer) observe(
 func (c *Configurer) askGate(ctx context.Context, f *facts) error {
 	target := f.target()
 	if c.Gates == nil || !c.knowsTime() || target.Admitted(f.addOn) || !f.addOn.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	if f.undo.content != "" && (f.undo.kept != "" || f.undo.from.Admitted(f.addOn)) {
+		f.admission = f.undo.admission(f.rules)
 		return nil
 	}
 	g, err := c.Gates.Gate(ctx, f.addOn.Name)
@@ -133,10 +140,10 @@ func (c *Configurer) admission(f facts) (planned bool, decision addonconfig.Admi
 }
 
 // planned reports whether a rollout decides about an add-on. One that no placement owns, or whose placement rolls out
-// to all clusters at once, is admitted without being planned.
+// to all clusters at once, is admitted without being planned, unless its policy may have it return to what it had.
 func (c *Configurer) planned(f facts) bool {
-	return c.Admission != nil && f.placement >= 0 &&
-		addonconfig.Planned(f.cma.Spec.InstallStrategy.Placements[f.placement].RolloutStrategy)
+	return c.Admission != nil && f.placement >= 0 && (f.rules.Undoes() ||
+		addonconfig.Planned(f.cma.Spec.InstallStrategy.Placements[f.placement].RolloutStrategy))
 }
 
 // placementsOf returns the keys of the placements that install an add-on.

@@ -1,6 +1,7 @@
 package configure
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -221,12 +222,19 @@ func (f facts) noteWay(
 	moved := was != nil && !since.Equal(&is.LastTransitionTime)
 	// Of an add-on without references the failure is that of the one before it.
 	ofBefore := len(f.addOn.Status.ConfigReferences) == 0
+	if f.undo.active && f.undo.failed {
+		f.undo.note(conditions, *is, now)
+		return
+	}
 	stays := (continues || ofBefore) && way.Counts() && (!completed(*is) || !well(*conditions, way.Stage))
 	switch {
 	case !f.planned && !stays, f.planned && f.admission.Decided() && (way.Stage == "" || moved && !stays):
 		meta.RemoveStatusCondition(conditions, names.ConditionRolloutFailed)
 	case f.planned && way.Stage != "" && way.Progress == since.Unix():
 		c := onWay(way.Stage)
+		if why := cmp.Or(f.undo.kept, f.admission.NotUndone); why != "" {
+			c.Message += "; it is not undone: " + why
+		}
 		c.Message += "; the rollout gave " + target.Contents(target.References).String()
 		reconcile.SetCondition(conditions, c, now)
 		noted := meta.FindStatusCondition(*conditions, c.Type)
@@ -262,6 +270,8 @@ func onWay(stage string) metav1.Condition {
 		addonconfig.ReasonAwaits: "what spec.configs of the add-on names is not known, so that no progressDeadline counts",
 		addonconfig.ReasonAgain: "what spec.configs of the add-on names has become known, so that the progressDeadline " +
 			"began again",
+		addonconfig.ReasonUndone: "the rollout counts this cluster as failed; it has what it had before, until the rollout " +
+			"gives another configuration, or spec.retry of its AddOnPolicy has the content",
 	}[stage]
 	return c
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/spokelet/spokelet/internal/causes"
 	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/decode"
+	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/objectwatch"
 	"github.com/spokelet/spokelet/internal/policies"
@@ -46,7 +47,7 @@ func (c *Configurer) Watch(b *builder.Builder) *builder.Builder {
 		Watches(&appsv1.ControllerRevision{}, handler.Funcs{DeleteFunc: c.storesAgain})
 	if c.Gates != nil {
 		edited := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-		b = b.Watches(&policies.AddOnPolicy{}, handler.EnqueueRequestsFromMapFunc(c.waitingAddOns), edited).
+		b = b.Watches(&policies.AddOnPolicy{}, c.addOnsOfPolicy(), builder.WithPredicates(gate.RulesChanged())).
 			Watches(&policies.MaintenanceWindow{}, handler.EnqueueRequestsFromMapFunc(c.waitingAddOns), edited)
 	}
 	return c.watchConfigs(b)

@@ -39,6 +39,8 @@ type facts struct {
 	admitted map[string]admission
 	// ways are those of an earlier plan, by cluster.
 	ways map[string]way
+	// lacks has, for each placement whose last completed content cannot be given again, why not.
+	lacks map[string]string
 	// gate says whether clusters may begin to change, and clusters is what it knows of them.
 	gate     gate.Gate
 	clusters map[string]gate.Cluster
@@ -57,6 +59,9 @@ type admission struct {
 	since time.Time
 	// way is how the cluster gets there, where the strategy lets others wait for it.
 	way addonconfig.Way
+	// undo reports whether it failed and is to return to what it had, and notUndone is why that waits.
+	undo      bool
+	notUndone string
 }
 
 // decided is the part of a plan that the next one needs. Its maps are replaced, and never changed.
@@ -77,6 +82,8 @@ type plan struct {
 	gated contentsOf
 	// unused are approvals that are of no use now.
 	unused []string
+	// undoings are what each placement returns to; none where the add-on has no policy.
+	undoings []*undoing
 	// wake is when time alone may change the decision; zero for never.
 	wake time.Time
 }
@@ -90,7 +97,7 @@ func decide(f facts) plan {
 	for index := range f.placements {
 		s := f.placement(index, &all[index], p.ways, looked)
 		given.Placements[index], surveys[index] = s.placement, s
-		p.stuck = append(p.stuck, s.stuck)
+		p.stuck, p.undoings = append(p.stuck, s.stuck), append(p.undoings, s.undo)
 		p.gated.merge(s.gated)
 		p.wake = reconcile.Earliest(reconcile.Earliest(p.wake, s.stuck.recheck), s.gateWake)
 	}
@@ -109,9 +116,10 @@ func decide(f facts) plan {
 			uncertain := given.Placements[index].Held != "" || !f.placements[index].Selects(wait.Name)
 			p.admissions[wait.Name] = f.waits(f.members[wait.Name], all[index].target(wait.Name), wait.Why, uncertain)
 		}
-		if addonconfig.Planned(given.Placements[index].Strategy) {
+		if f.plans(given.Placements[index].Strategy) {
 			p.tell(given.Placements[index], result, f)
 		}
+		p.wake = reconcile.Earliest(p.wake, p.undo(f, given.Placements[index], result, index))
 	}
 	for cluster, earlier := range f.admitted {
 		if _, planned := p.admissions[cluster]; !planned && uncertain {
@@ -137,7 +145,7 @@ func (p plan) setOut(of planner.Placement, result planner.Result, target string,
 		w.paused = time.Time{}
 		p.ways[cluster] = w
 	}
-	if result.Problem != "" || of.Held != "" || !addonconfig.Planned(of.Strategy) {
+	if result.Problem != "" || of.Held != "" || !f.plans(of.Strategy) {
 		return
 	}
 	late := sets.New(result.TimedOut...)
@@ -269,6 +277,7 @@ func (t *targets) set(cluster, target string) {
 // granted returns the admission of an add-on; it begins when the target was first granted.
 func (f facts) granted(m *member, target string) admission {
 	if earlier := f.admitted[m.cluster]; earlier.granted && earlier.isAbout(m.uid, target) {
+		earlier.undo, earlier.notUndone = false, ""
 		return earlier
 	}
 	return admission{addOn: m.uid, target: target, granted: true, since: f.now}
@@ -298,6 +307,8 @@ type survey struct {
 
 	placement planner.Placement
 	stuck     stuckAddOns
+	// undo is what the placement returns to; nil where the add-on has no policy.
+	undo *undoing
 	// gated are the contents that clusters wait for because of the gate, and gateWake when that may change by itself.
 	gated    contentsOf
 	gateWake time.Time
@@ -313,12 +324,13 @@ func (f facts) placement(
 		f: f, index: index, soak: addonconfig.MinSuccessTime(strategy.RolloutStrategy),
 		deadline: planner.Deadline(strategy.RolloutStrategy), of: of, ways: ways, looked: looked,
 		waves:  planner.WavesOf(strategy.RolloutStrategy),
-		common: f.target(&addonv1beta1.ManagedClusterAddOn{}, index), gated: contentsOf{},
+		common: f.target(&addonv1beta1.ManagedClusterAddOn{}, index), gated: contentsOf{}, undo: f.undoing(index),
 		placement: planner.Placement{
 			Strategy: strategy.RolloutStrategy, GroupSize: groupSize(selection.Placement),
 			Selected: len(selection.Names), Clusters: make([]planner.Cluster, 0, len(selection.Names)),
 		},
 	}
+	s.common, s.placement.Undoes = s.undo.common(s.common), s.undo.returns()
 	of.common = addonconfig.Fingerprint(s.common.Rolled())
 	s.leaving, s.stuck.recheck = selection.Leaving(f.now)
 	for _, cluster := range selection.Names {
@@ -404,9 +416,14 @@ func (s *survey) isLate(m *member, target addonconfig.Target) bool {
 // judge fills in what the add-on of a cluster says about it, and returns its way before this plan.
 func (s *survey) judge(m *member, c *planner.Cluster) way {
 	target := s.common
-	if len(m.configs) > 0 || len(target.Waiting) > 0 {
-		target = s.f.target(m.addOn(), s.index)
+	if len(m.configs) > 0 || len(target.Waiting) > 0 || s.undo.each() {
+		target = s.undo.target(s.f.target(m.addOn(), s.index), m)
 		s.of.set(c.Name, addonconfig.Fingerprint(target.Rolled()))
+	}
+	if s.undo.keeps(m, target) {
+		c.State = planner.Failed
+		s.stuck.add(m, false, s.f.now)
+		return way{}
 	}
 	before := s.way(m, target)
 	c.State, c.Since, c.Due = s.state(m, target, before)
@@ -417,7 +434,11 @@ func (s *survey) judge(m *member, c *planner.Cluster) way {
 	awaitsTurn := c.State == planner.Pending && len(target.Waiting) > 0 && !target.Admitted(m.addOn())
 	c.Held = cmp.Or(s.f.keeps(s.index, m), heldBy(target, awaitsTurn))
 	if c.State == planner.Pending && c.Held == "" && !c.Leaving {
-		s.askGate(c, target)
+		if c.Held = s.undo.held(m); c.Held != "" {
+			c.Gated = true
+		} else {
+			s.askGate(c, target)
+		}
 	}
 	if c.Leaving {
 		c.Held = "keeps what it has while the decisions of placement " + s.f.placements[s.index].Key.String() + " change"
@@ -441,6 +462,10 @@ func (s *survey) askGate(c *planner.Cluster, target addonconfig.Target) {
 func (s *survey) add(c planner.Cluster, addOn types.UID, before way) {
 	if _, had := s.f.ways[c.Name]; had {
 		s.looked.Insert(c.Name)
+	}
+	if s.undo.has(c.Name) { // It counts as a failure as long as it is not to be tried again.
+		s.placement.Clusters = append(s.placement.Clusters, c)
+		return
 	}
 	w := before.goesOn(s.of.common, addOn, s.f.now)
 	if next, onWay := w.follow(&c, s.of.target(c.Name), s.soak, s.f.now); onWay {

@@ -40,15 +40,20 @@ func (all contentsOf) add(waited gatedContent, references []addonv1beta1.ConfigR
 	content, known := all[waited.Name]
 	if !known {
 		content = waited
-		for _, r := range references {
-			if r.DesiredConfig != nil {
-				content.Configurations = append(content.Configurations,
-					confighash.Key(r.ConfigGroupResource, r.DesiredConfig.ConfigReferent))
-			}
-		}
+		content.Configurations = configurationsOf(references)
 	}
 	content.Clusters++
 	all[waited.Name] = content
+}
+
+// configurationsOf names configurations for people.
+func configurationsOf(references []addonv1beta1.ConfigReference) (all []string) {
+	for _, r := range references {
+		if r.DesiredConfig != nil {
+			all = append(all, confighash.Key(r.ConfigGroupResource, r.DesiredConfig.ConfigReferent))
+		}
+	}
+	return all
 }
 
 // merge adds the contents of another placement.
@@ -96,6 +101,9 @@ func (s *survey) contentOf(cluster string) string {
 
 // verdict returns whether the gate lets a cluster begin to change to its target.
 func (s *survey) verdict(cluster string) gate.Verdict {
+	if v, decided := s.undo.verdict(s.f, cluster, s.index); decided {
+		return v
+	}
 	if s.f.gate.Open() {
 		return gate.Verdict{}
 	}
@@ -151,11 +159,12 @@ func (f facts) unused(surveys []survey, uncertain bool) []string {
 }
 
 // concludeGate returns the policy with the status after a plan.
-func concludeGate(policy *policies.AddOnPolicy, gated contentsOf) *policies.AddOnPolicy {
+func concludeGate(policy *policies.AddOnPolicy, f facts, p plan) *policies.AddOnPolicy {
 	after := policy.DeepCopy()
 	after.Status = policies.AddOnPolicyStatus{ObservedGeneration: policy.Generation}
-	all := make([]gatedContent, 0, len(gated))
-	for _, content := range gated {
+	after.Status.Unused = p.unused
+	all := make([]gatedContent, 0, len(p.gated))
+	for _, content := range p.gated {
 		after.Status.Waiting += content.Clusters
 		all = append(all, content)
 	}
@@ -166,5 +175,6 @@ func concludeGate(policy *policies.AddOnPolicy, gated contentsOf) *policies.AddO
 	for _, content := range all[:min(len(all), policies.MaxContents)] {
 		after.Status.Contents = append(after.Status.Contents, content.Content)
 	}
+	f.concludeUndo(policy, &after.Status, p)
 	return after
 }

@@ -69,7 +69,10 @@ func (r *Reconciler) observe(ctx context.Context, name string, now time.Time) (f
 // observeGate reads the gate of an add-on, and what it needs to know of the clusters.
 func (r *Reconciler) observeGate(ctx context.Context, name string, f *facts) error {
 	var err error
-	if f.gate, err = r.Gates.Gate(ctx, name); err != nil || !f.gate.HasWindows() {
+	if f.gate, err = r.Gates.Gate(ctx, name); err != nil {
+		return err
+	}
+	if err = r.observeUndo(ctx, name, f); err != nil || !f.gate.HasWindows() {
 		return err
 	}
 	f.clusters = make(map[string]gate.Cluster, len(f.members))

@@ -107,7 +107,8 @@ func (r *Reconciler) Admission(addOn metav1.Object, target []addonv1beta1.Config
 	if !decision.isAbout(addOn.GetUID(), addonconfig.Fingerprint(target)) {
 		return addonconfig.Admission{}
 	}
-	return addonconfig.Admission{Granted: decision.granted, Reason: decision.reason, Way: decision.way}
+	return addonconfig.Admission{Granted: decision.granted, Reason: decision.reason, Way: decision.way,
+		Undo: decision.undo, NotUndone: decision.notUndone}
 }
 
 // remember stores the decisions of a plan, and returns the clusters whose admission changed.
@@ -148,7 +149,8 @@ func (r *Reconciler) collect(
 		return reconcile.Retry(err)
 	}
 	outcome := reconcile.Done()
-	unnamed := addonconfig.Obsolete(addOn, revisions, slices.Values(referredBy(after)))
+	referred := slices.Concat(referredBy(after), f.completed())
+	unnamed := addonconfig.Obsolete(addOn, revisions, slices.Values(referred))
 	obsolete := addonconfig.Obsolete(addOn, unnamed, referredByMembers(f.members))
 	if len(obsolete) == 0 {
 		return outcome
@@ -183,8 +185,6 @@ func (r *Reconciler) reportGate(ctx context.Context, f facts, p plan) error {
 	if policy == nil {
 		return nil
 	}
-	after := concludeGate(policy, p.gated)
-	after.Status.Unused = p.unused
-	_, err := reconcile.PatchStatus(ctx, r.Client, policy, after)
+	_, err := reconcile.PatchStatus(ctx, r.Client, policy, concludeGate(policy, f, p))
 	return client.IgnoreNotFound(err)
 }

@@ -53,7 +53,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Gates != nil {
 		edited := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 		controller = controller.
-			Watches(&policies.AddOnPolicy{}, handler.EnqueueRequestsFromMapFunc(ofPolicy), edited).
+			Watches(&policies.AddOnPolicy{}, handler.EnqueueRequestsFromMapFunc(ofPolicy),
+				builder.WithPredicates(gate.RulesChanged())).
 			Watches(&policies.MaintenanceWindow{}, handler.EnqueueRequestsFromMapFunc(r.ofWindow), edited).
 			Watches(&clusterv1.ManagedCluster{}, r.Gates.Moves(batchPeriod, r.ofMovedCluster), builder.WithPredicates(gate.PlaceChanged()))
 	}

@@ -13,6 +13,10 @@ type Admission struct {
 	Reason  string
 	// Way is how the cluster gets there.
 	Way Way
+	// Undo reports whether the cluster failed with the target, and is to return from it to what it had before. NotUndone
+	// is why that waits where the policy of the add-on says so.
+	Undo      bool
+	NotUndone string
 }
 
 // Decided reports whether the rollout has decided.
@@ -41,11 +45,13 @@ const (
 	ReasonAwaits = "AwaitsOwnConfiguration"
 	// ReasonAgain is one that awaited that, and has a whole progressDeadline since it became known.
 	ReasonAgain = "DeadlineBeganAgain"
+	// ReasonUndone is one that failed, and has what it had before. It does not get again what it failed with.
+	ReasonUndone = "Undone"
 )
 
 // Counts reports whether the rollout counts the cluster as a failure.
 func (w Way) Counts() bool {
-	return w.Stage == ReasonFailed || w.Stage == ReasonUnavailable || w.Stage == ReasonTimedOut
+	return w.Stage == ReasonFailed || w.Stage == ReasonUnavailable || w.Stage == ReasonTimedOut || w.Stage == ReasonUndone
 }
 
 // Planned reports whether a strategy makes a rollout decide which cluster is next. Of all others, every cluster has its

@@ -160,12 +160,5 @@ func (t Target) Rolled() []addonv1beta1.ConfigReference {
 // Admitted reports whether an add-on needs no admission for the target: it already has all references that a rollout
 // controls, and no others.
 func (t Target) Admitted(addOn *addonv1beta1.ManagedClusterAddOn) bool {
-	have := make([]addonv1beta1.ConfigReference, 0, len(addOn.Status.ConfigReferences))
-	own := ownKinds(t.Desired)
-	for _, reference := range addOn.Status.ConfigReferences {
-		if !own[reference.ConfigGroupResource] {
-			have = append(have, reference)
-		}
-	}
-	return SameDesired(have, t.Rolled())
+	return SameDesired(t.rolledOf(addOn.Status.ConfigReferences), t.Rolled())
 }

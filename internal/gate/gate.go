@@ -151,11 +151,7 @@ func (g Gate) Judge(c Cluster, content string, now time.Time) Verdict {
 	switch {
 	case g.policy == nil:
 	case g.policy.Spec.Paused != nil:
-		why := "AddOnPolicy " + g.policy.Name + " is paused"
-		if reason := message.OneLine(message.Cut(g.policy.Spec.Paused.Reason, maxReason)); reason != "" {
-			why += ": " + reason
-		}
-		return held(why)
+		return g.pause()
 	case g.approves() && !g.Approved(content):
 		return held(fmt.Sprintf("AddOnPolicy %s does not approve content %s%s", g.policy.Name, g.NameOf(content), g.inWave()))
 	}
@@ -163,6 +159,15 @@ func (g Gate) Judge(c Cluster, content string, now time.Time) Verdict {
 		return Verdict{}
 	}
 	return g.judgeWindows(c, now)
+}
+
+// pause is the verdict of a policy that is paused.
+func (g Gate) pause() Verdict {
+	why := "AddOnPolicy " + g.policy.Name + " is paused"
+	if reason := message.OneLine(message.Cut(g.policy.Spec.Paused.Reason, maxReason)); reason != "" {
+		why += ": " + reason
+	}
+	return held(why)
 }
 
 func held(why string) Verdict { return Verdict{Held: causes.WaitsForTurn + why} }

@@ -30,6 +30,7 @@ func (p *AddOnPolicy) DeepCopy() *AddOnPolicy {
 	for i := range out.Status.Contents {
 		out.Status.Contents[i].Configurations = slices.Clone(out.Status.Contents[i].Configurations)
 	}
+	out.Status.Placements, out.Status.Undone = copyPlacements(p.Status.Placements), copyUndone(p.Status.Undone)
 	return &out
 }
 

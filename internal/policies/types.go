@@ -144,6 +144,10 @@ type AddOnPolicyStatus struct {
 	// Unused are the approved names that no content or wave has that any cluster is to get now; at most MaxContents. One
 	// counts again when its content comes back.
 	Unused []string `json:"unused,omitempty"`
+	// Placements are what the placements of the add-on give, and what completed for each; at most MaxPlacements.
+	Placements []PlacementContents `json:"placements,omitempty"`
+	// Undone are the contents that were undone, those of the policy since a new content completed last; at most MaxUndone.
+	Undone []Undone `json:"undone,omitempty"`
 }
 
 // MaxContents is how many contents a status has.

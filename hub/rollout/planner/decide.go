@@ -21,6 +21,7 @@ func Make(f Fleet) Plan {
 // decide decides for one placement.
 func decide(p Placement, now time.Time) Result {
 	rules, problem := rulesOf(p)
+	rules.tolerant = p.Undoes
 	members, wake := judge(p.Clusters, rules, now)
 	waves := wavesOf(rules, members)
 	result := Result{Problem: problem, Wake: wake, Waves: len(waves)}
@@ -34,7 +35,8 @@ func decide(p Placement, now time.Time) Result {
 	case p.Held != "":
 		result.hold(members, func(*member) string { return p.Held })
 	default:
-		result.Stopped = stopped(rules, waves, members)
+		result.fail(waves, members)
+		result.Stopped = stopped(rules, waves, members, result)
 		readmit(waves, members)
 		if result.Stopped == "" {
 			admit(waves, members)

@@ -28,6 +28,8 @@ type rules struct {
 	// concurrency is how many clusters of a wave move at a time, failures how many of them may fail.
 	concurrency, failures share
 	mandatory             []clusterv1alpha1.MandatoryDecisionGroup
+	// tolerant is set where no failure stops anything.
+	tolerant bool
 	// remark explains which field is passed over; empty when none is.
 	remark string
 }

@@ -69,6 +69,8 @@ type wave struct {
 	size, waiting, slots, failures, done int
 	// gated is how many clusters wait for a policy or a window.
 	gated int
+	// tolerant is set where all may fail.
+	tolerant bool
 	// awaited are the clusters that have no add-on yet.
 	awaited []string
 }
@@ -79,7 +81,7 @@ func (w wave) stopped() bool { return w.failures > w.tolerated }
 // finished reports whether the next wave may begin.
 func (w wave) finished() bool {
 	moves := w.waiting > 0 || w.gated > 0 || w.slots > 0 || len(w.awaited) > 0
-	return !moves && (w.key.kind != mandatoryGroup || w.done > 0)
+	return !moves && (w.key.kind != mandatoryGroup || w.done > 0 || w.tolerant)
 }
 
 // wavesOf returns the waves of the clusters in their order, and writes into each cluster which is its own.
@@ -109,6 +111,9 @@ func wavesOf(r rules, members []member) []wave {
 		case manyGroups:
 			w.limit = r.concurrency.of(w.size)
 		case oneGroup:
+		}
+		if r.tolerant {
+			w.tolerant, w.tolerated = true, math.MaxInt
 		}
 	}
 	for n := range members {
@@ -199,9 +204,26 @@ func admit(waves []wave, members []member) {
 	}
 }
 
+// fail names the clusters that failed where more did than their wave tolerates.
+func (r *Result) fail(waves []wave, members []member) {
+	at := slices.IndexFunc(waves, wave.stopped)
+	if at < 0 {
+		return
+	}
+	for n := range members {
+		if m := &members[n]; m.wave == at && m.phase.failure() {
+			r.Failing = append(r.Failing, m.Name)
+		}
+	}
+	w := waves[at]
+	r.Tolerated = w.tolerated
+	r.FailingOf = fmt.Sprintf("%d of %d clusters of %s failed or timed out (%s)", w.failures, w.size, w.key,
+		message.List(r.Failing, maxNames, ", "))
+}
+
 // stopped explains which failures keep waiting clusters from being admitted; empty when none do. Failures of any wave
 // stop all: they are failures of the same target.
-func stopped(r rules, waves []wave, members []member) string {
+func stopped(r rules, waves []wave, members []member, result Result) string {
 	if !slices.ContainsFunc(members, func(m member) bool { return m.phase == waiting }) {
 		return ""
 	}
@@ -209,20 +231,13 @@ func stopped(r rules, waves []wave, members []member) string {
 	if at < 0 {
 		return ""
 	}
-	var names []string
-	for n := range members {
-		if m := &members[n]; m.wave == at && m.phase.failure() {
-			names = append(names, m.Name)
-		}
-	}
 	w := waves[at]
 	tolerance := fmt.Sprintf("maxFailures %s tolerates %d", r.failures, w.tolerated)
 	if w.key.kind == mandatoryGroup {
 		tolerance = "a mandatory group tolerates none"
 	}
-	return fmt.Sprintf(causes.HasStopped+"%d of %d clusters of %s failed or timed out (%s), and %s; "+
-		"it goes on when they are well, or with another configuration",
-		w.failures, w.size, w.key, message.List(names, maxNames, ", "), tolerance)
+	return fmt.Sprintf(causes.HasStopped+"%s, and %s; it goes on when they are well, or with another configuration",
+		result.FailingOf, tolerance)
 }
 
 // reason explains why clusters in a wave of the kind wait. It follows from the strategy alone, so that the progress of

@@ -33,6 +33,8 @@ type Placement struct {
 	// Held explains why no cluster may be admitted at all, such as a configuration that does not exist; empty when they
 	// may.
 	Held string
+	// Undoes is set where the target is what the clusters had before: no failure stops the others from returning to it.
+	Undoes bool
 }
 
 // Cluster is the add-on on one cluster.
@@ -121,6 +123,11 @@ type Result struct {
 	Problem string
 	// Stopped explains which failures keep the waiting clusters from being admitted; empty when none do.
 	Stopped string
+	// Failing are the clusters of the first wave of which more failed or timed out than the Tolerated, also where no
+	// cluster waits; FailingOf describes them. None where no wave has so many.
+	Failing   []string
+	Tolerated int
+	FailingOf string
 	// Remarks are further sentences for the author of the strategy.
 	Remarks []string
 	// Wake is the next instant at which the result changes by itself: the end of a soak or a deadline; zero for never.

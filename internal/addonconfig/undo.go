@@ -1,0 +1,172 @@
+package addonconfig
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/spokelet/spokelet/internal/confighash"
+)
+
+// Undo says what the add-ons of a placement return to from a content that was undone.
+type Undo struct {
+	// Completed are contents that completed for the placement and were not undone, the last one first.
+	Completed [][]Chosen
+	// Failed is set where only clusters return that failed: each to what was applied there last.
+	Failed bool
+}
+
+// Return returns what an add-on with references is to have in place of a target that was undone; false where nothing is
+// known that it could return to. One that does not have the target has returned already, or never got it.
+func (u Undo) Return(undone Target, have []addonv1beta1.ConfigReference) (to []Chosen, known bool) {
+	rolled := undone.rolledOf(have)
+	returned := !SameDesired(rolled, undone.Rolled())
+	switch applied, all := lastApplied(rolled); {
+	case returned && (u.Failed || len(u.Completed) == 0):
+		return chosen(rolled), len(rolled) > 0
+	case u.Failed && all && !returned && !sameContents(applied, chosen(rolled)) && u.plausible(applied, undone):
+		return applied, true
+	case len(u.Completed) > 0:
+		return u.Completed[0], true
+	case all && !returned && !sameContents(applied, chosen(rolled)):
+		return applied, true
+	}
+	return nil, false
+}
+
+// plausible reports whether what was applied is of the kinds that completed last: of a kind that the content that was
+// undone does not have any more, nothing is known on the cluster.
+func (u Undo) plausible(applied []Chosen, undone Target) bool {
+	if len(u.Completed) == 0 {
+		return true
+	}
+	own, kinds := ownKinds(undone.Desired), map[addonv1beta1.ConfigGroupResource]bool{}
+	for _, c := range u.Completed[0] {
+		if !own[c.ConfigGroupResource] {
+			kinds[c.ConfigGroupResource] = true
+		}
+	}
+	has := map[addonv1beta1.ConfigGroupResource]bool{}
+	for _, c := range applied {
+		if has[c.ConfigGroupResource] = true; !kinds[c.ConfigGroupResource] {
+			return false
+		}
+	}
+	return len(has) == len(kinds)
+}
+
+// sameContents reports whether two lists name the same contents, in their order.
+func sameContents(a, b []Chosen) bool { return slices.Equal(a, b) }
+
+// rolledOf returns those of the references of an add-on that a rollout controls.
+func (t Target) rolledOf(have []addonv1beta1.ConfigReference) []addonv1beta1.ConfigReference {
+	own := ownKinds(t.Desired)
+	rolled := make([]addonv1beta1.ConfigReference, 0, len(have))
+	for _, reference := range have {
+		if !own[reference.ConfigGroupResource] {
+			rolled = append(rolled, reference)
+		}
+	}
+	return rolled
+}
+
+// ContentsOfRollout returns the contents of the target that a rollout controls.
+func (t Target) ContentsOfRollout() []Chosen { return chosen(t.Rolled()) }
+
+// chosen returns the contents that references desire.
+func chosen(references []addonv1beta1.ConfigReference) []Chosen {
+	all := make([]Chosen, 0, len(references))
+	for _, r := range references {
+		if r.DesiredConfig != nil {
+			all = append(all, Chosen{r.ConfigGroupResource, *r.DesiredConfig})
+		}
+	}
+	return all
+}
+
+// lastApplied returns the contents that were applied last; false where that is not known of all references.
+func lastApplied(references []addonv1beta1.ConfigReference) (contents []Chosen, all bool) {
+	for _, r := range references {
+		if r.LastAppliedConfig == nil {
+			return nil, false
+		}
+		contents = append(contents, Chosen{r.ConfigGroupResource, *r.LastAppliedConfig})
+	}
+	return contents, len(contents) > 0
+}
+
+// Instead returns the target with other contents in the place of those that a rollout gives, for an add-on that has
+// references. What the spec of the add-on itself names stays. A content that the add-on returns to counts as applied
+// when it is in place again.
+func (t Target) Instead(rolled []Chosen, have []addonv1beta1.ConfigReference) Target {
+	out, own := t, ownKinds(t.Desired)
+	out.Desired, out.References, out.Unsupported = nil, nil, nil
+	for i, d := range t.Desired {
+		if d.Level == FromAddOn {
+			out.Desired, out.References = append(out.Desired, d), append(out.References, t.References[i])
+		}
+	}
+	var beneath []addonv1beta1.ConfigReference
+	for _, c := range rolled {
+		reference := c.reference(have)
+		if own[c.ConfigGroupResource] {
+			beneath = append(beneath, reference)
+			continue
+		}
+		out.Desired = append(out.Desired, DesiredConfig{AddOnConfig: c.Config()})
+		out.References = append(out.References, reference)
+	}
+	if len(beneath) > 0 {
+		out.beneath = beneath
+	}
+	slices.SortStableFunc(out.Desired, func(a, b DesiredConfig) int {
+		return CompareResources(a.ConfigGroupResource, b.ConfigGroupResource)
+	})
+	slices.SortStableFunc(out.References, func(a, b addonv1beta1.ConfigReference) int {
+		return CompareResources(a.ConfigGroupResource, b.ConfigGroupResource)
+	})
+	return out
+}
+
+// reference returns the reference to a content, with the history that references have of it.
+func (c Chosen) reference(have []addonv1beta1.ConfigReference) addonv1beta1.ConfigReference {
+	spec := c.ConfigSpecHash
+	reference := addonv1beta1.ConfigReference{ConfigGroupResource: c.ConfigGroupResource, DesiredConfig: &spec}
+	for _, old := range have {
+		if !(Reference{old.ConfigGroupResource, old.DesiredConfig}).Is(c.Config()) {
+			continue
+		}
+		reference.LastObservedGeneration = old.LastObservedGeneration
+		if *old.DesiredConfig == spec {
+			reference.LastAppliedConfig = old.LastAppliedConfig.DeepCopy()
+		}
+	}
+	return reference
+}
+
+// Lacks returns which content cannot be given again; empty when all can. Of kinds that are not stored, only the content
+// can that the target, which was undone, has as well.
+func (s *Store) Lacks(ctx context.Context, addOn string, undone Target, to []Chosen) (string, error) {
+	has := chosen(undone.References)
+	for _, c := range to {
+		if slices.Contains(has, c) {
+			continue
+		}
+		if _, stored := confighash.Kind(c.ConfigGroupResource); !stored {
+			return Describe(c.Config()) + " is of a kind whose former contents are not stored", nil
+		}
+		if c.SpecHash == "" { // It did not exist, and the add-on does not support the kind.
+			continue
+		}
+		kept, err := s.Content(ctx, addOn, c)
+		if err != nil {
+			return "", fmt.Errorf("finding the content of %s that add-on %s had: %w", Describe(c.Config()), addOn, err)
+		}
+		if kept == nil {
+			return "the content that " + Describe(c.Config()) + " had is not stored any more", nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,182 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/policies"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// Rules returns the gate of an add-on with its policy alone, for callers that ask for no verdict.
+func (r *Reader) Rules(ctx context.Context, addOn string) (Gate, error) {
+	if r == nil {
+		return Gate{}, nil
+	}
+	policy, err := reconcile.Peek(ctx, r.Client, types.NamespacedName{Name: addOn}, &policies.AddOnPolicy{})
+	if err != nil || policy == nil || !policy.DeletionTimestamp.IsZero() {
+		return Gate{}, err
+	}
+	return Gate{policy: policy}, nil
+}
+
+// Undoes reports whether any cluster returns, or may return, to a former content. Then a rollout decides about the
+// clusters of all strategies.
+func (g Gate) Undoes() bool {
+	if g.policy == nil {
+		return false
+	}
+	action, _ := g.OnFailure()
+	return action != policies.ActionStop || len(g.policy.Spec.Undo)+len(g.policy.Status.Undone) > 0
+}
+
+// OnFailure returns what becomes of clusters on which a content failed for a time.
+func (g Gate) OnFailure() (policies.Action, time.Duration) {
+	if g.policy == nil || g.policy.Spec.OnFailure == nil || g.policy.Spec.OnFailure.Action == "" {
+		return policies.ActionStop, 0
+	}
+	return g.policy.Spec.OnFailure.Action, g.policy.Spec.OnFailure.After.Duration
+}
+
+// Retried reports whether a content may be rolled out although it was undone.
+func (g Gate) Retried(content string) bool {
+	return g.policy != nil && slices.Contains(g.policy.Spec.Retry, content)
+}
+
+// Undone reports whether all clusters of a placement return from a content. What the hub manager undid counts as soon
+// as the status says so.
+func (g Gate) Undone(placement, content string) bool {
+	switch {
+	case g.policy == nil:
+		return false
+	case slices.Contains(g.policy.Spec.Undo, content):
+		return true
+	case g.Retried(content):
+		return false
+	}
+	return slices.ContainsFunc(g.policy.Status.Undone, func(u policies.Undone) bool {
+		return u.Content == content && u.By == policies.ByPolicy && u.Action == policies.ActionUndoAll &&
+			slices.Contains(u.Placements, placement)
+	})
+}
+
+// Undo returns what the clusters of a placement return to from a content.
+func (g Gate) Undo(placement, content string) addonconfig.Undo {
+	var undo addonconfig.Undo
+	for _, c := range g.completed(placement) {
+		if c.Content != content && !g.Undone(placement, c.Content) {
+			undo.Completed = append(undo.Completed, ContentOf(c))
+		}
+	}
+	return undo
+}
+
+func (g Gate) completed(placement string) []policies.CompletedContent {
+	if g.policy == nil {
+		return nil
+	}
+	for _, p := range g.policy.Status.Placements {
+		if p.Placement == placement {
+			return p.Completed
+		}
+	}
+	return nil
+}
+
+// ContentOf returns the contents of configurations that completed.
+func ContentOf(c policies.CompletedContent) []addonconfig.Chosen {
+	all := make([]addonconfig.Chosen, 0, len(c.Configurations))
+	for _, of := range c.Configurations {
+		all = append(all, addonconfig.Chosen{
+			ConfigGroupResource: addonv1beta1.ConfigGroupResource{Group: of.Group, Resource: of.Resource},
+			ConfigSpecHash: addonv1beta1.ConfigSpecHash{
+				ConfigReferent: addonv1beta1.ConfigReferent{Namespace: of.Namespace, Name: of.Name}, SpecHash: of.SpecHash,
+			},
+		})
+	}
+	return all
+}
+
+// Completed returns what a status says of contents that completed.
+func Completed(content string, contents []addonconfig.Chosen) policies.CompletedContent {
+	c := policies.CompletedContent{Content: content, Configurations: []policies.ConfigurationContent{}}
+	for _, of := range contents {
+		c.Configurations = append(c.Configurations, policies.ConfigurationContent{
+			Group: of.Group, Resource: of.Resource, Namespace: of.Namespace, Name: of.Name, SpecHash: of.SpecHash,
+		})
+	}
+	return c
+}
+
+// Exhausted holds a content of a placement that no cluster begins with, because so many contents before it were tried
+// and undone in a row.
+func (g Gate) Exhausted(placement, content string) Verdict {
+	if action, _ := g.OnFailure(); action == policies.ActionStop || slices.Contains(g.policy.Spec.Approved, content) ||
+		g.Retried(content) {
+		return Verdict{}
+	}
+	if slices.ContainsFunc(g.completed(placement), func(c policies.CompletedContent) bool { return c.Content == content }) {
+		return Verdict{}
+	}
+	most := int(g.policy.Spec.OnFailure.MaxTries)
+	if most == 0 {
+		most = policies.DefaultMaxTries
+	}
+	tries := 0
+	for _, u := range g.policy.Status.Undone {
+		if u.Content == content {
+			return Verdict{}
+		}
+		if u.By == policies.ByPolicy {
+			tries++
+		}
+	}
+	if tries < most {
+		return Verdict{}
+	}
+	return held(fmt.Sprintf("AddOnPolicy %s undid %d contents in a row, and spec.onFailure.maxTries is %d; content %s begins "+
+		"when spec.approved has it", g.policy.Name, tries, most, content))
+}
+
+// Paused is the verdict about what neither a window nor an approval holds, such as a return to a former content.
+func (g Gate) Paused() Verdict {
+	if g.policy == nil || g.policy.Spec.Paused == nil {
+		return Verdict{}
+	}
+	return g.pause()
+}
+
+// RulesChanged passes changes of policies by which something else is decided: the status says which contents the hub
+// manager undid.
+func RulesChanged() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return UndoChanged(e) },
+	})
+}
+
+// UndoChanged reports whether a change of a policy concerns what clusters return from.
+func UndoChanged(e event.UpdateEvent) bool {
+	was, ok := e.ObjectOld.(*policies.AddOnPolicy)
+	is, also := e.ObjectNew.(*policies.AddOnPolicy)
+	return ok && also && !reflect.DeepEqual(undoing(was), undoing(is))
+}
+
+// undoing is what of a policy says what clusters return from.
+func undoing(p *policies.AddOnPolicy) any {
+	var undone []policies.Undone
+	for _, u := range p.Status.Undone {
+		undone = append(undone, policies.Undone{Content: u.Content, By: u.By, Action: u.Action, Placements: u.Placements})
+	}
+	return []any{p.Spec.Undo, p.Spec.Retry, p.Spec.OnFailure, undone}
+}
