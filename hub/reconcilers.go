@@ -50,7 +50,7 @@ func setup(ctx context.Context, mgr *hubprocess.Manager, c Config, foreignWorks 
 	}
 	placements := newPlacements(mgr, c.Placement, now)
 	configs, err := newConfigurations(mgr, c, addOns, placements)
-	gates, unknown := gate.NewReader(ctx, mgr.GetClient(), mgr.GetAPIReader())
+	gates, unknown := gate.NewReader(ctx, addOns, mgr.GetAPIReader())
 	renders, failed := template.NewRenders(metrics.Registry)
 	if err := errors.Join(err, unknown, failed); err != nil {
 		return err

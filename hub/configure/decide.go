@@ -57,6 +57,10 @@ type facts struct {
 	admission addonconfig.Admission
 	// gateWake is when a gate may decide something else by itself; zero for never.
 	gateWake time.Time
+	// degraded has the reason and the message for dependencies that are not satisfied; empty where all are. undecoded
+	// reports that it is not known what the policy says.
+	degraded  metav1.Condition
+	undecoded bool
 	// storeErr is why the content of the target could not be stored.
 	storeErr error
 }

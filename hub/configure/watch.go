@@ -48,6 +48,7 @@ func (c *Configurer) Watch(b *builder.Builder) *builder.Builder {
 		edited := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 		b = b.Watches(&policies.AddOnPolicy{}, handler.EnqueueRequestsFromMapFunc(c.waitingAddOns), edited).
 			Watches(&policies.MaintenanceWindow{}, handler.EnqueueRequestsFromMapFunc(c.waitingAddOns), edited)
+		b = c.watchDependencies(b)
 	}
 	return c.watchConfigs(b)
 }

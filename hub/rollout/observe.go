@@ -70,12 +70,12 @@ func (r *Reconciler) observe(ctx context.Context, name string, now time.Time) (f
 // observeGate reads the gate of an add-on, and what it needs to know of the clusters.
 func (r *Reconciler) observeGate(ctx context.Context, name string, f *facts) error {
 	var err error
-	if f.gate, err = r.Gates.Gate(ctx, name); err != nil || !f.gate.HasWindows() {
+	if f.gate, err = r.Gates.Gate(ctx, name); err != nil || !f.gate.HasWindows() && !f.gate.Depends() {
 		return err
 	}
 	f.clusters = make(map[string]gate.Cluster, len(f.members))
 	for cluster := range f.members {
-		if f.clusters[cluster], err = r.Gates.Cluster(ctx, cluster); err != nil {
+		if f.clusters[cluster], err = r.Gates.On(ctx, f.gate, cluster); err != nil {
 			return err
 		}
 	}

@@ -173,6 +173,8 @@ func (r *Reconciler) reportGate(ctx context.Context, f facts, p plan) error {
 	if policy == nil {
 		return nil
 	}
-	_, err := reconcile.PatchStatus(ctx, r.Client, policy, concludeGate(policy, p.gated))
+	after := concludeGate(policy, p.gated)
+	after.Status.Problem = f.gate.Problem()
+	_, err := reconcile.PatchStatus(ctx, r.Client, policy, after)
 	return client.IgnoreNotFound(err)
 }
