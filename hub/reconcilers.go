@@ -62,7 +62,7 @@ func setup(ctx context.Context, mgr *hubprocess.Manager, c Config, foreignWorks 
 		})
 	deployer := &deploy.Reconciler{
 		Client: mgr.GetClient(), Bindings: trusted, Live: mgr.GetAPIReader(), AddOns: addOns, Agents: agents,
-		Configurer: configs.configurer, Watch: configs.watch,
+		Configurer: configs.configurer, Watch: configs.watch, Gates: gates,
 		Recorder: mgr.GetEventRecorder(deploy.Name), Home: c.Namespace, Clock: now, Workers: c.Workers,
 		Hosting: c.hosting(), Sets: mgr.GetClient(), AllNamespaces: true,
 	}

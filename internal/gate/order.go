@@ -53,12 +53,10 @@ func (o Order) Ordered() []string {
 // Named returns the names of the add-ons that depend on one, whatever the order says of them.
 func (o Order) Named(addOn string) []string { return o.by[addOn] }
 
-// Before returns the add-ons on which one depends, without those that depend on it, too: a cycle orders nothing.
-func (o Order) Before(addOn string) (names []string) {
+// Depends returns the names of the add-ons on which one depends, whatever the order says of them.
+func (o Order) Depends(addOn string) (names []string) {
 	for _, d := range o.of[addOn] {
-		if !o.reaches(d.Name, addOn) {
-			names = append(names, d.Name)
-		}
+		names = append(names, d.Name)
 	}
 	return names
 }

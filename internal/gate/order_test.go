@@ -64,17 +64,16 @@ func TestWhatDependsOnAnAddOn(t *testing.T) {
 		dependents   []gate.Dependent
 		before       []string
 	}{
-		"nothing":                {order: "a>b", addOn: "a", before: []string{"b"}},
+		"nothing":                {order: "a>b", addOn: "a"},
 		"one":                    {order: "a>b", addOn: "b", dependents: []gate.Dependent{{Name: "a"}}},
 		"several":                {order: "c>b? a>b!", addOn: "b", dependents: []gate.Dependent{{Name: "a", Installs: true}, {Name: "c", Optional: true}}},
 		"a cycle orders nothing": {order: "a>b b>a", addOn: "b"},
 		"nor a longer one, and who is not in it goes first": {
-			order: "a>b b>c c>a d>b b>e", addOn: "b", dependents: []gate.Dependent{{Name: "d"}}, before: []string{"e"},
+			order: "a>b b>c c>a d>b b>e", addOn: "b", dependents: []gate.Dependent{{Name: "d"}},
 		},
 	} {
 		o := order(tc.order)
 		assert.Equal(t, tc.dependents, o.Dependents(tc.addOn), sentence)
-		assert.Equal(t, tc.before, o.Before(tc.addOn), sentence)
 	}
 }
 
