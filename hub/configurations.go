@@ -70,6 +70,9 @@ func newConfigurations(
 // follow makes clusters wait for what policies and windows say; nil says nothing.
 func (c *configurations) follow(gates *gate.Reader) {
 	c.roller.Gates, c.configurer.Gates = gates, gates
+	if gates != nil {
+		gates.Has = c.configurer.Has
+	}
 }
 
 // watch adds the watches of all that decides the configuration of add-ons, and of their admission to a rollout.

@@ -50,7 +50,7 @@ func setup(ctx context.Context, mgr *hubprocess.Manager, c Config, foreignWorks 
 	}
 	placements := newPlacements(mgr, c.Placement, now)
 	configs, err := newConfigurations(mgr, c, addOns, placements)
-	gates, unknown := gate.NewReader(ctx, mgr.GetClient(), mgr.GetAPIReader())
+	gates, unknown := gate.NewReader(ctx, addOns, mgr.GetAPIReader())
 	renders, failed := template.NewRenders(metrics.Registry)
 	if err := errors.Join(err, unknown, failed); err != nil {
 		return err
@@ -62,7 +62,7 @@ func setup(ctx context.Context, mgr *hubprocess.Manager, c Config, foreignWorks 
 		})
 	deployer := &deploy.Reconciler{
 		Client: mgr.GetClient(), Bindings: trusted, Live: mgr.GetAPIReader(), AddOns: addOns, Agents: agents,
-		Configurer: configs.configurer, Watch: configs.watch,
+		Configurer: configs.configurer, Watch: configs.watch, Gates: gates,
 		Recorder: mgr.GetEventRecorder(deploy.Name), Home: c.Namespace, Clock: now, Workers: c.Workers,
 		Hosting: c.hosting(), Sets: mgr.GetClient(), AllNamespaces: true,
 	}

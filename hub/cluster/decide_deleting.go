@@ -4,15 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -24,8 +23,6 @@ const (
 	finalizerGC = "cluster.open-cluster-management.io/resource-cleanup"
 	// maxNames is the number of names of a kind that a message lists.
 	maxNames = 5
-	// lastPriority is the highest clean-up priority, which is deleted last.
-	lastPriority = 100
 )
 
 // decideDeleting plans the next step of a deletion: add-ons, then ManifestWorks, then certificate requests, access and
@@ -116,23 +113,16 @@ func emptyConfirmed(cluster *clusterv1.ManagedCluster) bool {
 
 // removeFirst deletes the objects with the lowest clean-up priority, except those that are being deleted already.
 func removeFirst(all []client.Object) []step {
-	first := slices.MinFunc(all, func(a, b client.Object) int { return cmp.Compare(priority(a), priority(b)) })
+	first := slices.MinFunc(all, func(a, b client.Object) int {
+		return cmp.Compare(addonapi.CleanupPriority(a), addonapi.CleanupPriority(b))
+	})
 	var steps []step
 	for _, o := range all {
-		if priority(o) == priority(first) && o.GetDeletionTimestamp().IsZero() {
+		if addonapi.CleanupPriority(o) == addonapi.CleanupPriority(first) && o.GetDeletionTimestamp().IsZero() {
 			steps = append(steps, step{Verb: reconcile.Delete, Before: o})
 		}
 	}
 	return steps
-}
-
-// priority returns the clean-up priority of an object, from 0 (first) to 100; an absent or invalid one is 0.
-func priority(o metav1.Object) int {
-	n, err := strconv.Atoi(o.GetAnnotations()[clusterv1.CleanupPriorityAnnotationKey])
-	if err != nil || n < 0 || n > lastPriority {
-		return 0
-	}
-	return n
 }
 
 // summary counts and names objects: "2 ManagedClusterAddOns (hello, logs)".

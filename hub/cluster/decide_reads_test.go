@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -201,7 +202,7 @@ func recreated(cluster *clusterv1.ManagedCluster, uid types.UID) *clusterv1.Mana
 func TestTheCleanUpPriorityHasBounds(t *testing.T) {
 	for text, want := range map[string]int{"": 0, "x": 0, "-1": 0, "0": 0, "1": 1, "100": 100, "101": 0} {
 		o := &metav1.ObjectMeta{Annotations: map[string]string{clusterv1.CleanupPriorityAnnotationKey: text}}
-		assert.Equal(t, want, priority(o), "%q", text)
+		assert.Equal(t, want, addonapi.CleanupPriority(o), "%q", text)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -144,8 +145,8 @@ func FuzzPriority(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		o := &metav1.ObjectMeta{Annotations: map[string]string{clusterv1.CleanupPriorityAnnotationKey: text}}
-		got := priority(o)
-		if got < 0 || got > lastPriority {
+		got := addonapi.CleanupPriority(o)
+		if got < 0 || got > 100 {
 			t.Fatalf("%q became %d", text, got)
 		}
 		if n, err := strconv.Atoi(text); got != 0 && (err != nil || n != got) {

@@ -62,6 +62,10 @@ type facts struct {
 	// rules are the policy of the add-on, and undo what it returns to from a content that was undone.
 	rules gate.Gate
 	undo  undo
+	// degraded has the reason and the message for dependencies that are not satisfied; empty where all are. undecoded
+	// reports that it is not known what the policy says.
+	degraded  metav1.Condition
+	undecoded bool
 	// storeErr is why the content of the target could not be stored.
 	storeErr error
 }

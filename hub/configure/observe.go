@@ -20,6 +20,38 @@ import (
 func (c *Configurer) observe(
 	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, awaits bool,
 ) (facts, error) {
+	f, err := c.observeSpecs(ctx, addOn, awaits)
+	if err != nil || f.cma == nil {
+		return f, err
+	}
+	for _, was := range addOn.Status.ConfigReferences {
+		config := configOf(was)
+		is := f.states[config]
+		// One of the name that is created again has a generation of its own, so another content counts, too.
+		other := was.DesiredConfig != nil && was.DesiredConfig.SpecHash != "" && was.DesiredConfig.SpecHash != is.Hash
+		if is.Hash != "" && (other || is.Generation < was.LastObservedGeneration) {
+			if err := c.Store.Confirm(ctx, config); err != nil {
+				return f, err
+			}
+		}
+	}
+	if !f.target().Admitted(addOn) {
+		if err := c.confirm(ctx, f.cma); err != nil {
+			return f, err
+		}
+	}
+	if f.planned, f.admission = c.admission(f); f.planned {
+		if err := c.observeFailed(ctx, &f); err != nil {
+			return f, err
+		}
+	}
+	return f, c.askGate(ctx, &f)
+}
+
+// observeSpecs reads what the specs ask for.
+func (c *Configurer) observeSpecs(
+	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, awaits bool,
+) (facts, error) {
 	f := facts{addOn: addOn, placement: -1}
 	cma, err := c.AddOns.GetClusterManagementAddOn(ctx, addOn.Name)
 	switch {
@@ -41,52 +73,36 @@ func (c *Configurer) observe(
 	if f.states, err = c.Store.States(ctx, configs...); err != nil {
 		return f, err
 	}
-	if err := c.observeUndone(ctx, &f); err != nil {
-		return f, err
-	}
-	for _, was := range addOn.Status.ConfigReferences {
-		config := configOf(was)
-		is := f.states[config]
-		// One of the name that is created again has a generation of its own, so another content counts, too.
-		other := was.DesiredConfig != nil && was.DesiredConfig.SpecHash != "" && was.DesiredConfig.SpecHash != is.Hash
-		if is.Hash != "" && (other || is.Generation < was.LastObservedGeneration) {
-			if err := c.Store.Confirm(ctx, config); err != nil {
-				return f, err
-			}
-		}
-	}
-	if !f.target().Admitted(addOn) {
-		if err := c.confirm(ctx, cma); err != nil {
-			return f, err
-		}
-	}
-	if f.planned, f.admission = c.admission(f); f.planned {
-		return f, c.observeFailed(ctx, &f)
-	}
-	return f, c.askGate(ctx, &f)
+	return f, c.observeUndone(ctx, &f)
 }
 
-// askGate asks the gate of an add-on about which no rollout decides. What has begun goes on.
+// askGate asks the gate of an add-on what it says of its dependencies and, where no rollout decides, whether it may
+// begin. What has begun goes on.
 func (c *Configurer) askGate(ctx context.Context, f *facts) error {
-	target := f.target()
-	if c.Gates == nil || !c.knowsTime() || target.Admitted(f.addOn) || !f.addOn.DeletionTimestamp.IsZero() {
+	if c.Gates == nil || !c.knowsTime() || !f.addOn.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	if f.undo.content != "" && (f.undo.kept != "" || f.undo.from.Admitted(f.addOn)) {
-		f.admission = f.undo.admission(f.rules)
-		return nil
+	target := f.target()
+	asks := !f.planned && !target.Admitted(f.addOn)
+	if asks && f.undo.content != "" && (f.undo.kept != "" || f.undo.from.Admitted(f.addOn)) {
+		f.admission, asks = f.undo.admission(f.rules), false
 	}
 	g, err := c.Gates.Gate(ctx, f.addOn.Name)
 	if decode.IsUnknown(err) { // It begins nothing, and repairs and credentials go on.
-		f.admission = addonconfig.Admission{Reason: causes.WaitsForTurn + err.Error()}
+		if f.undecoded = true; asks {
+			f.admission = addonconfig.Admission{Reason: causes.WaitsForTurn + err.Error()}
+		}
 		return nil
 	}
-	if err != nil || g.Open() {
+	if err != nil || !g.Depends() && (!asks || g.Open()) {
 		return err
 	}
-	cluster, err := c.Gates.Cluster(ctx, f.addOn.Namespace)
+	cluster, err := c.Gates.On(ctx, g, f.addOn.Namespace)
 	if err != nil {
 		return err
+	}
+	if f.degraded.Reason, f.degraded.Message = g.Degraded(cluster); !asks {
+		return nil
 	}
 	content := gate.ContentName(f.addOn.Name, addonconfig.Fingerprint(target.Rolled()))
 	if v := g.Judge(cluster, content, c.Placements.Clock.Now()); v.Held != "" {

@@ -25,6 +25,7 @@ func record(f facts, decided configuration, after *addonv1beta1.ManagedClusterAd
 	if decided.configured != nil {
 		reconcile.SetCondition(&status.Conditions, *decided.configured, now)
 	}
+	f.noteDependencies(&status.Conditions, now)
 	condition := progress(f.addOn, status.Conditions, works, decided.references)
 	if condition.Reason == reasonWaitingForManifestApplied {
 		condition.Message += f.program(decided, now)

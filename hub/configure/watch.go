@@ -49,6 +49,7 @@ func (c *Configurer) Watch(b *builder.Builder) *builder.Builder {
 		edited := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 		b = b.Watches(&policies.AddOnPolicy{}, c.addOnsOfPolicy(), builder.WithPredicates(gate.RulesChanged())).
 			Watches(&policies.MaintenanceWindow{}, handler.EnqueueRequestsFromMapFunc(c.waitingAddOns), edited)
+		b = c.watchDependencies(b)
 	}
 	return c.watchConfigs(b)
 }

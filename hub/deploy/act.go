@@ -336,6 +336,9 @@ func (r *Reconciler) actOnDeletion(
 		reconcile.SetCondition(&after.Status.Conditions, condition, f.now)
 	}
 	_, err = r.AddOns.PatchAddOnStatus(ctx, before, after)
+	if err == nil {
+		r.tellDependents(f, after.Status.Conditions)
+	}
 	return outcome.And(reconcile.FromError(client.IgnoreNotFound(err)))
 }
 

@@ -178,6 +178,12 @@ func (r *Reconciler) liveNamespace(ctx context.Context, name string) (*metav1.Pa
 func (r *Reconciler) deletionStale(ctx context.Context, f deletionFacts, p deletionPlan) (doubt, error) {
 	creates, moves := creates(p.works), movesOf(p.works)
 	takes := moves.takesObjects()
+	if slices.Contains(p.drop, names.FinalizerDependents) {
+		live, err := r.observeDependents(ctx, r.Live, f.addOn, f.cluster)
+		if err != nil || len(live.there) > 0 {
+			return doubt{behind: err == nil}, err
+		}
+	}
 	if f.ours && (takes || len(p.drop) > 0) {
 		if d, err := r.confirmPlaces(ctx, f, p); err != nil || d.exists() {
 			return d, err
@@ -196,7 +202,7 @@ func (r *Reconciler) deletionStale(ctx context.Context, f deletionFacts, p delet
 	recorded := live.GetAnnotations()[names.AnnotationHookAttempts] != f.addOn.Annotations[names.AnnotationHookAttempts]
 	return doubt{
 		behind: (takes && !hubprocess.SameWishes(live, f.addOn)) ||
-			(creates && (recorded || !slices.ContainsFunc(live.GetFinalizers(), isOCMFinalizer))),
+			(creates && (recorded || !slices.ContainsFunc(live.GetFinalizers(), isGuard))),
 	}, nil
 }
 

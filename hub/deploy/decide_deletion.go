@@ -41,6 +41,10 @@ func (f deletionFacts) setFor(h hookFacts) works.Set {
 // unknown.
 func decideDeletion(f deletionFacts) deletionPlan {
 	var p deletionPlan
+	if slices.Contains(f.addOn.Finalizers, names.FinalizerDependents) {
+		decideDependents(f, &p)
+		return p
+	}
 	foreign := slices.Clone(f.addOn.Finalizers)
 	if f.ours {
 		foreign = slices.DeleteFunc(foreign, isOCMFinalizer)

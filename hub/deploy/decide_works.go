@@ -301,3 +301,8 @@ func isOCMFinalizer(finalizer string) bool {
 		finalizerHostedObjectsOld,
 	}, finalizer)
 }
+
+// isGuard reports whether a finalizer keeps an add-on because of something that this package does before it goes.
+func isGuard(finalizer string) bool {
+	return isOCMFinalizer(finalizer) || finalizer == names.FinalizerDependents
+}

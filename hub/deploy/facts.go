@@ -137,6 +137,8 @@ type deletionFacts struct {
 	managed bool
 	// namespaceDeleting reports that nothing can be created in the namespace of the cluster any more.
 	namespaceDeleting bool
+	// dependents are what depends on the add-on; of one without the finalizer for them, nothing.
+	dependents dependentFacts
 	// hosts are the clusters that exist, by name, of the namespaces in which works of hooks are on hosting clusters.
 	hosts map[string]*clusterv1.ManagedCluster
 }

@@ -263,6 +263,14 @@ func (r *Reconciler) observeDeletion(
 		return f, err
 	}
 	f.ours = found
+	if f.cluster, err = r.clusterOf(ctx, f.facts, addOn.Namespace); err != nil {
+		return f, err
+	}
+	if slices.Contains(addOn.Finalizers, names.FinalizerDependents) {
+		if f.dependents, err = r.observeDependents(ctx, r.Client, addOn, f.cluster); err != nil {
+			return f, err
+		}
+	}
 	if !found {
 		_, err := r.AddOns.GetClusterManagementAddOn(ctx, addOn.Name)
 		if client.IgnoreNotFound(err) != nil {
@@ -273,9 +281,6 @@ func (r *Reconciler) observeDeletion(
 	}
 	if !f.ours {
 		return f, nil
-	}
-	if f.cluster, err = r.clusterOf(ctx, f.facts, addOn.Namespace); err != nil {
-		return f, err
 	}
 	if f.namespaceDeleting, err = r.namespaceDeleting(ctx, addOn.Namespace); err != nil {
 		return f, err

@@ -36,6 +36,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case f.addOn == nil:
 		former = r.leaveFormer(ctx, request.NamespacedName)
 	}
+	var guarded error
+	if f.addOn != nil && f.cluster != nil && f.cluster.DeletionTimestamp == nil {
+		if f.addOn, guarded = r.guardDependents(ctx, f.addOn); guarded != nil {
+			return reconcile.FromError(errors.Join(ended, former, client.IgnoreNotFound(guarded))).Settle(access.now)
+		}
+	}
 	result, err := r.deploy(ctx, request, f)
 	return result, errors.Join(ended, former, err)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spokelet/spokelet/hub/deploy/hosting"
 	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/kept"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -52,6 +53,8 @@ type Reconciler struct {
 	// Account is the ServiceAccount, as namespace/name, as which Bindings writes, for messages; empty means
 	// names.ServiceAccountAddons in Home.
 	Account string
+	// Gates knows which add-ons depend on others; nil for a program that leaves that to the hub manager.
+	Gates *gate.Reader
 	// Hosting is how much a hosting cluster has to say.
 	Hosting hosting.Rules
 	// AllNamespaces binds roles in all namespaces, too, where a template asks for that and an administrator consented. It

@@ -71,6 +71,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Watch != nil {
 		b = r.Watch(b)
 	}
+	if r.Gates != nil {
+		b = r.watchDependents(b)
+	}
 	return b.Complete(r)
 }
 

@@ -162,7 +162,7 @@ func (f facts) unused(surveys []survey, uncertain bool) []string {
 func concludeGate(policy *policies.AddOnPolicy, f facts, p plan) *policies.AddOnPolicy {
 	after := policy.DeepCopy()
 	after.Status = policies.AddOnPolicyStatus{ObservedGeneration: policy.Generation}
-	after.Status.Unused = p.unused
+	after.Status.Unused, after.Status.Problem = p.unused, f.gate.Problem()
 	all := make([]gatedContent, 0, len(p.gated))
 	for _, content := range p.gated {
 		after.Status.Waiting += content.Clusters

@@ -72,12 +72,12 @@ func (r *Reconciler) observeGate(ctx context.Context, name string, f *facts) err
 	if f.gate, err = r.Gates.Gate(ctx, name); err != nil {
 		return err
 	}
-	if err = r.observeUndo(ctx, name, f); err != nil || !f.gate.HasWindows() {
+	if err = r.observeUndo(ctx, name, f); err != nil || !f.gate.HasWindows() && !f.gate.Depends() {
 		return err
 	}
 	f.clusters = make(map[string]gate.Cluster, len(f.members))
 	for cluster := range f.members {
-		if f.clusters[cluster], err = r.Gates.Cluster(ctx, cluster); err != nil {
+		if f.clusters[cluster], err = r.Gates.On(ctx, f.gate, cluster); err != nil {
 			return err
 		}
 	}

@@ -53,8 +53,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Gates != nil {
 		edited := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 		controller = controller.
-			Watches(&policies.AddOnPolicy{}, handler.EnqueueRequestsFromMapFunc(ofPolicy),
+			Watches(&policies.AddOnPolicy{}, handler.EnqueueRequestsFromMapFunc(r.ofPolicy),
 				builder.WithPredicates(gate.RulesChanged())).
+			Watches(r.AddOns.WatchedAddOn(), batched(r.ofDependency), builder.WithPredicates(gate.DependencyChanged())).
+			Watches(r.AddOns.WatchedClusterManagementAddOn(), batched(r.ofNewName),
+				builder.WithPredicates(reconcile.CreatedOrDeleted())).
 			Watches(&policies.MaintenanceWindow{}, handler.EnqueueRequestsFromMapFunc(r.ofWindow), edited).
 			Watches(&clusterv1.ManagedCluster{}, r.Gates.Moves(batchPeriod, r.ofMovedCluster), builder.WithPredicates(gate.PlaceChanged()))
 	}
@@ -146,11 +149,6 @@ func servesChanged() predicate.Predicate {
 				was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero())
 		},
 	}
-}
-
-// ofPolicy maps a policy to the ClusterManagementAddOn of its name.
-func ofPolicy(_ context.Context, o client.Object) []ctrl.Request {
-	return []ctrl.Request{request(o.GetName())}
 }
 
 // ofWindow maps a window to the ClusterManagementAddOns that it is for.

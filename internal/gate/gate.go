@@ -33,11 +33,16 @@ type Cluster struct {
 	Claims map[string]string
 	// Unknown is set for a cluster that exists and cannot be decoded.
 	Unknown bool
+	// Before has the dependencies of the add-on on the cluster by their names.
+	Before map[string]State
 }
 
 // Gate has the policy and the windows of one add-on. The zero value is open.
 type Gate struct {
 	policy *policies.AddOnPolicy
+	// before are the add-ons that come before it, and problem is why that cannot be followed.
+	before  dependencies
+	problem string
 	// all are the windows of the add-on. Those whose selector asks for a label are in of, by one such label.
 	all []*window
 	of  map[string][]*window
@@ -126,10 +131,10 @@ func labelOf(s *metav1.LabelSelector, count map[string]int) (string, bool) {
 
 // Open reports whether nothing holds any cluster, ever.
 func (g Gate) Open() bool {
-	return !g.HasWindows() && (g.policy == nil || g.policy.Spec.Paused == nil && !g.approves())
+	return !g.HasWindows() && !g.Depends() && (g.policy == nil || g.policy.Spec.Paused == nil && !g.approves())
 }
 
-// HasWindows reports whether Judge needs to know the cluster.
+// HasWindows reports whether Judge needs to know labels and claims of the cluster.
 func (g Gate) HasWindows() bool { return len(g.all)+len(g.of) > 0 }
 
 // Policy returns the policy of the add-on; nil for none.
@@ -141,8 +146,9 @@ type Verdict struct {
 	Held string
 	// Wake is when that may change by itself; zero for never.
 	Wake time.Time
-	// Unusable reports that a window cannot be used on the cluster, whose agent may write the claim, or that the cluster
-	// cannot be decoded: nobody knows for how long.
+	// Unusable reports that a window cannot be used on the cluster, whose agent may write the claim, that the cluster
+	// cannot be decoded, or that a dependency is missing or broken there: nobody knows for how long, so that nobody else
+	// waits for it.
 	Unusable bool
 }
 
@@ -155,8 +161,8 @@ func (g Gate) Judge(c Cluster, content string, now time.Time) Verdict {
 	case g.approves() && !g.Approved(content):
 		return held(fmt.Sprintf("AddOnPolicy %s does not approve content %s%s", g.policy.Name, g.NameOf(content), g.inWave()))
 	}
-	if !g.HasWindows() {
-		return Verdict{}
+	if v := g.judgeDependencies(c, now); v.Held != "" || !g.HasWindows() {
+		return v
 	}
 	return g.judgeWindows(c, now)
 }

@@ -10,12 +10,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/policies"
@@ -26,12 +28,17 @@ import (
 type Reader struct {
 	// Client reads from the cache of a manager.
 	Client client.Reader
+	// AddOns reads the dependencies of add-ons.
+	AddOns addonapi.Client
+	// Has reports whether an add-on has the content that it is to have, or that is not known; nil asks no more than the
+	// status.
+	Has func(context.Context, *addonv1beta1.ManagedClusterAddOn) (bool, error)
 }
 
 // NewReader returns a Reader. It is nil for a hub that does not serve both kinds, or where the manager may not list
 // them: a cache would never be filled, and nothing would be rolled out. The latter is an error in the log, because
 // nothing that people write there is in force. live reads without a cache.
-func NewReader(ctx context.Context, from, live client.Reader) (*Reader, error) {
+func NewReader(ctx context.Context, addOns addonapi.Client, live client.Reader) (*Reader, error) {
 	for _, list := range []client.ObjectList{&policies.AddOnPolicyList{}, &policies.MaintenanceWindowList{}} {
 		err := live.List(ctx, list, client.Limit(1))
 		switch {
@@ -45,7 +52,7 @@ func NewReader(ctx context.Context, from, live client.Reader) (*Reader, error) {
 			return nil, fmt.Errorf("finding whether the hub has policies of rollouts: %w", err)
 		}
 	}
-	return &Reader{Client: from}, nil
+	return &Reader{Client: addOns.Client, AddOns: addOns}, nil
 }
 
 // Gate returns the gate of an add-on. An error of a kind that cannot be decoded holds nothing and changes nothing: the
@@ -65,7 +72,7 @@ func (r *Reader) Gate(ctx context.Context, addOn string) (Gate, error) {
 	if err != nil {
 		return Gate{}, err
 	}
-	return New(addOn, policy, all), nil
+	return r.after(ctx, New(addOn, policy, all), addOn)
 }
 
 // windows returns the windows that are not being deleted: those hold nobody any more.

@@ -79,6 +79,7 @@ func ConditionOwners() []ConditionOwner {
 		{"ManagedClusterAddOn", "Available", "hub.deploy"},
 		{"ManagedClusterAddOn", ConditionCertificateRotated, "agent.addon"},
 		{"ManagedClusterAddOn", "Configured", "hub.configure"},
+		{"ManagedClusterAddOn", "Degraded", "hub.configure"},
 		{"ManagedClusterAddOn", "HookManifestCompleted", "hub.deploy"},
 		{"ManagedClusterAddOn", "HostingClusterValidity", "hub.deploy"},
 		{"ManagedClusterAddOn", "HostingManifestApplied", "hub.deploy"},

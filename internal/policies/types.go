@@ -136,6 +136,8 @@ type Pause struct {
 type AddOnPolicyStatus struct {
 	// ObservedGeneration is the generation that the rest is about.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Problem is why the policy cannot be followed; empty where it can. Clusters do not begin to change meanwhile.
+	Problem string `json:"problem,omitempty"`
 	// Waiting is how many clusters keep what they have because of the policy, or of a window.
 	Waiting int32 `json:"waiting"`
 	// Contents are the contents that clusters wait for, those of most clusters first; at most MaxContents. With approval

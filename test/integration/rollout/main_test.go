@@ -63,7 +63,7 @@ func newManager(t suite.T, config *rest.Config) ctrl.Manager {
 	require.NoError(t, err)
 	addOns := addonapi.Client{Client: mgr.GetClient()}
 	configurations := suite.NewConfigurations(mgr, addOns, names.NamespaceHub)
-	gates := &gate.Reader{Client: mgr.GetClient()}
+	gates := &gate.Reader{Client: mgr.GetClient(), AddOns: addOns, Has: configurations.Configurer.Has}
 	configurations.Rollout.Gates, configurations.Configurer.Gates = gates, gates
 	windows := &window.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}, Workers: 1}
 	require.NoError(t, windows.SetupWithManager(mgr))

@@ -1,0 +1,65 @@
+package deploy
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/spokelet/spokelet/internal/message"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+const (
+	reasonWaitingForDependents = "WaitingForDependents"
+	eventWaitingForDependents  = "WaitingForDependents"
+	// maxDependents is how many dependents a sentence names.
+	maxDependents = 5
+)
+
+// dependentFacts are the facts about what depends on an add-on.
+type dependentFacts struct {
+	// knows reports whether this process knows the policies that order add-ons.
+	knows bool
+	// any reports whether there is an add-on that depends on it, on whatever cluster.
+	any bool
+	// there are those of its cluster that it must wait for, as people read them.
+	there []string
+}
+
+// guardsDependents returns the add-on with exactly the finalizer that it needs because others depend on it; nil when
+// nothing changes. It is there before anybody deletes the add-on, so that nothing that depends on it is left alone.
+func guardsDependents(addOn *addonv1beta1.ManagedClusterAddOn, d dependentFacts) *addonv1beta1.ManagedClusterAddOn {
+	if !d.knows || d.any == slices.Contains(addOn.Finalizers, names.FinalizerDependents) {
+		return nil
+	}
+	after := addOn.DeepCopy()
+	if d.any {
+		after.Finalizers = append(after.Finalizers, names.FinalizerDependents)
+		return after
+	}
+	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == names.FinalizerDependents })
+	return after
+}
+
+// decideDependents decides about an add-on that is being deleted and has the finalizer for those that depend on it. They
+// go first, with all that they have on the cluster. Until then it stays as it is, and its hooks do not begin.
+func decideDependents(f deletionFacts, p *deletionPlan) {
+	if f.dependents.knows && len(f.dependents.there) == 0 {
+		p.drop = []string{names.FinalizerDependents}
+		p.because = []string{"No add-on that depends on it is on the cluster any more."}
+		return
+	}
+	if f.ours {
+		p.waits, p.works = true, keptWorks(f)
+	}
+	if !f.dependents.knows {
+		return // The hub manager says what it waits for.
+	}
+	p.conditions = []metav1.Condition{{
+		Type: names.ConditionAddOnDeleting, Status: metav1.ConditionFalse, Reason: reasonWaitingForDependents,
+		Message: "The add-on goes after those on its cluster that depend on it: " +
+			message.List(f.dependents.there, maxDependents, ", ") +
+			". Delete them, or take it out of spec.dependsOn of their AddOnPolicies.",
+	}}
+}

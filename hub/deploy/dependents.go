@@ -1,0 +1,201 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/decode"
+	"github.com/spokelet/spokelet/internal/gate"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/policies"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// guardDependents gives an add-on that lives the finalizer that it needs because others depend on it, or takes it, and
+// returns the add-on as it is then. While a policy cannot be decoded, it stays as it is.
+func (r *Reconciler) guardDependents(
+	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
+) (*addonv1beta1.ManagedClusterAddOn, error) {
+	order, err := r.Gates.Order(ctx)
+	if decode.IsUnknown(err) {
+		return addOn, nil
+	}
+	if err != nil {
+		return addOn, err
+	}
+	d := dependentFacts{knows: r.Gates != nil, any: len(order.Dependents(addOn.Name)) > 0}
+	after := guardsDependents(addOn, d)
+	if after == nil {
+		return addOn, nil
+	}
+	if _, err := r.AddOns.PatchAddOn(ctx, addOn, after); err != nil {
+		return addOn, err
+	}
+	return after, nil
+}
+
+// observeDependents reads what depends on an add-on that is being deleted and is still on its cluster, from the cache or
+// from the API server. It waits for one that it needs, and for each that goes, with all its works. On a cluster that
+// goes, it waits for those that go before it or with it.
+func (r *Reconciler) observeDependents(
+	ctx context.Context, from client.Reader, addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster,
+) (dependentFacts, error) {
+	order, err := r.Gates.Order(ctx)
+	d := dependentFacts{knows: r.Gates != nil}
+	if err != nil {
+		return d, err
+	}
+	goes := cluster == nil || cluster.DeletionTimestamp != nil
+	for _, dependent := range order.Dependents(addOn.Name) {
+		d.any = true
+		key := types.NamespacedName{Namespace: addOn.Namespace, Name: dependent.Name}
+		other, err := r.AddOns.GetAddOnFrom(ctx, from, key)
+		switch {
+		case apierrors.IsNotFound(err):
+			left, err := r.leftWorks(ctx, from, key)
+			if err != nil {
+				return d, err
+			}
+			if left > 0 {
+				d.there = append(d.there, fmt.Sprintf("%s (%d ManifestWorks are left)", dependent.Name, left))
+			}
+			continue
+		case decode.IsUnknown(err):
+			d.there = append(d.there, dependent.Name+" (it cannot be decoded)")
+			continue
+		case err != nil:
+			return d, err
+		}
+		stays := other.DeletionTimestamp.IsZero()
+		if stays && (dependent.Optional || goes && addonapi.CleanupPriority(other) > addonapi.CleanupPriority(addOn)) {
+			continue
+		}
+		d.there = append(d.there, dependent.Name)
+	}
+	return d, nil
+}
+
+// leftWorks returns how many works there are of an add-on that is gone: those that it owned, and those on hosting
+// clusters that are being deleted.
+func (r *Reconciler) leftWorks(ctx context.Context, from client.Reader, key types.NamespacedName) (int, error) {
+	var own, hosted workv1.ManifestWorkList
+	err := from.List(ctx, &own, client.InNamespace(key.Namespace), client.MatchingLabels{names.LabelAddonName: key.Name})
+	if err != nil {
+		return 0, fmt.Errorf("listing the ManifestWorks of add-on %s: %w", key, err)
+	}
+	if err := r.Client.List(ctx, &hosted, client.MatchingFields{indexHosted: key.String()}); err != nil {
+		return 0, fmt.Errorf("listing the ManifestWorks of add-on %s on hosting clusters: %w", key, err)
+	}
+	left := 0
+	for i := range own.Items {
+		if isOwned(&own.Items[i], key.Name) {
+			left++
+		}
+	}
+	for i := range hosted.Items {
+		if hosted.Items[i].DeletionTimestamp != nil && hosted.Items[i].Namespace != key.Namespace {
+			left++
+		}
+	}
+	return left, nil
+}
+
+// isOwned reports whether an add-on of a name owns an object.
+func isOwned(o metav1.Object, addOn string) bool {
+	for _, owner := range o.GetOwnerReferences() {
+		if owner.Kind == "ManagedClusterAddOn" && owner.Name == addOn {
+			return true
+		}
+	}
+	return false
+}
+
+// tellDependents records an Event on an add-on when it begins to wait for those that depend on it, or for others.
+func (r *Reconciler) tellDependents(f deletionFacts, conditions []metav1.Condition) {
+	says := meta.FindStatusCondition(conditions, names.ConditionAddOnDeleting)
+	if r.Recorder == nil || says == nil || says.Reason != reasonWaitingForDependents {
+		return
+	}
+	said := meta.FindStatusCondition(f.addOn.Status.Conditions, says.Type)
+	if said == nil || said.Reason != says.Reason || said.Message != says.Message {
+		r.Recorder.Eventf(f.addOn, nil, corev1.EventTypeNormal, eventWaitingForDependents, "Delete", "%s", says.Message)
+	}
+}
+
+// watchDependents adds the watches of what depends on add-ons.
+func (r *Reconciler) watchDependents(b *builder.Builder) *builder.Builder {
+	deleted := predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(event.UpdateEvent) bool { return false },
+	}
+	return b.Watches(&policies.AddOnPolicy{}, handler.EnqueueRequestsFromMapFunc(r.ofOrder),
+		builder.WithPredicates(gate.OrderChanged())).
+		Watches(r.AddOns.WatchedAddOn(), handler.EnqueueRequestsFromMapFunc(r.ofDependent),
+			builder.WithPredicates(predicate.Or[client.Object](deleted, reconcile.DeletionStarted()))).
+		Watches(&workv1.ManifestWork{}, handler.EnqueueRequestsFromMapFunc(r.ofDependentWork),
+			builder.WithPredicates(deleted))
+}
+
+// ofOrder maps a policy with other dependencies to the add-ons on which any depends, or did: it may make a cycle that
+// they are in, or break it up.
+func (r *Reconciler) ofOrder(ctx context.Context, o client.Object) (requests []ctrl.Request) {
+	policy, is := o.(*policies.AddOnPolicy)
+	if !is {
+		return nil
+	}
+	order, err := r.Gates.Order(ctx, decode.LeaveOut)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "finding what depends on others")
+	}
+	all := map[string]bool{}
+	for _, d := range policy.Spec.DependsOn {
+		all[d.Name] = true
+	}
+	for _, name := range order.Ordered() {
+		for _, before := range order.Depends(name) {
+			all[before] = true
+		}
+	}
+	for name := range all {
+		requests = append(requests, r.addOnsNamed(ctx, name)...)
+	}
+	return requests
+}
+
+// ofDependent maps an add-on that goes to those on its cluster on which it depends.
+func (r *Reconciler) ofDependent(ctx context.Context, o client.Object) []ctrl.Request {
+	return r.beforeIt(ctx, types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()})
+}
+
+// ofDependentWork maps a work that is gone to the add-ons on which its add-on depends.
+func (r *Reconciler) ofDependentWork(ctx context.Context, o client.Object) (requests []ctrl.Request) {
+	for _, of := range ofWork(ctx, o) {
+		requests = append(requests, r.beforeIt(ctx, of.NamespacedName)...)
+	}
+	return requests
+}
+
+func (r *Reconciler) beforeIt(ctx context.Context, key types.NamespacedName) []ctrl.Request {
+	order, err := r.Gates.Order(ctx, decode.LeaveOut)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "finding what an add-on depends on", "addon", key.Name)
+	}
+	return r.Gates.OnCluster(ctx, key.Namespace, order.Depends(key.Name))
+}
