@@ -81,7 +81,7 @@ func New(addOn string, policy *policies.AddOnPolicy, all []policies.MaintenanceW
 	count := map[string]int{}
 	for i := range all {
 		w := &all[i]
-		if !IsFor(w, addOn) {
+		if !w.Spec.IsFor(addOn) {
 			continue
 		}
 		own = append(own, w)
@@ -98,11 +98,6 @@ func New(addOn string, policy *policies.AddOnPolicy, all []policies.MaintenanceW
 		g.all = append(g.all, one)
 	}
 	return g
-}
-
-// IsFor reports whether a window is for an add-on.
-func IsFor(w *policies.MaintenanceWindow, addOn string) bool {
-	return len(w.Spec.AddOns) == 0 || slices.Contains(w.Spec.AddOns, addOn)
 }
 
 func newWindow(w *policies.MaintenanceWindow) *window {
