@@ -13,6 +13,9 @@ import (
 	"github.com/spokelet/spokelet/hub/rollout/planner"
 )
 
+// farthest is after how many edges of windows a sentence need not name the instant.
+const farthest = 100
+
 // judgeBegin judges a cluster that begins to change to a content, by what the hub manager that wrote it saw.
 func (w *world) judgeBegin(m *manager, s *site, content string) {
 	v := m.sees
@@ -57,7 +60,7 @@ func (w *world) judge(m *manager) {
 	}
 	for _, other := range w.managers {
 		if other != m && other.sees == m.sees && !w.remembers() {
-			w.Rule("overlap", same(m.said, other.said), "two hub managers decide %+v and %+v", m.said, other.said)
+			w.Rule("overlap", w.same(m.said, other.said), "two hub managers decide %+v and %+v", m.said, other.said)
 		}
 	}
 }
@@ -100,26 +103,22 @@ func (w *world) learn(said string) {
 func (w *world) judgeInstant(m *manager, s *site, found verdict, said string) {
 	_, text, names := strings.Cut(said, "it may begin at ")
 	at, err := time.Parse(time.RFC3339, text)
+	w.Rule("silence", !m.wake.IsZero() && !m.wake.After(found.opens) || found.opens.IsZero(),
+		"%s may begin at %s, and the hub manager wakes at %s", s.name, found.opens, m.wake)
 	if !names {
-		w.Rule("instant", found.opens.IsZero() && strings.Contains(said, "not known when it may begin"),
+		far := found.opens.IsZero() || found.edges > farthest
+		w.Rule("instant", far && strings.Contains(said, "not known when it may begin"),
 			"%s may begin at %s, and says %q", s.name, found.opens, said)
 		return
 	}
 	right := err == nil && (at.Equal(found.opens) || found.opens.IsZero() && !at.Before(w.horizon()))
 	w.Rule("instant", right, "%s may begin at %s, and says %q", s.name, found.opens, said)
-	w.Rule("silence", !m.wake.IsZero() && (found.opens.IsZero() || !m.wake.After(found.opens)),
-		"%s may begin at %s, and the hub manager wakes at %s", s.name, found.opens, m.wake)
 }
 
 // judgeFinished judges that what a cluster has begun is recorded as finished, whatever holds the next content.
 func (w *world) judgeFinished(s *site) {
 	c := meta.FindStatusCondition(s.addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
-	last := ""
-	for _, r := range s.addOn.Status.ConfigReferences {
-		if r.LastAppliedConfig != nil {
-			last = r.LastAppliedConfig.SpecHash
-		}
-	}
+	last := completed(s.addOn)
 	w.Rule("finished", c != nil && c.Reason == addonv1beta1.ProgressingReasonCompleted && last == s.has,
 		"%s has content %s, and says %+v and %q", s.name, s.has, c, last)
 }
@@ -142,9 +141,11 @@ func (w *world) judgeNumbers(m *manager) {
 			continue
 		}
 		begun++
+		s.late = s.late || late
 		over := w.deadline > 0 && !w.now.Before(s.began.Add(w.deadline))
 		w.Rule("deadline", over || !late, "%s began at %s, and counts as timed out at %s", s.name, s.began, w.now)
-		w.Rule("deadline", !over || late || s.once, "%s began at %s, and is not late at %s", s.name, s.began, w.now)
+		// One that returns to what it had completed before has completed it.
+		w.Rule("deadline", !over || late || s.once || completed(s.addOn) == w.content, "%s began at %s, and is not late at %s", s.name, s.began, w.now)
 	}
 	w.Rule("patience", r.Counts.Failed <= begun && r.Counts.TimedOut <= begun,
 		"%d clusters have begun, and the counts are %+v", begun, r.Counts)
@@ -152,7 +153,7 @@ func (w *world) judgeNumbers(m *manager) {
 
 // remembers reports whether hub managers may remember what is not on the hub.
 func (w *world) remembers() bool {
-	return slices.ContainsFunc(w.sites, func(s *site) bool { return s.again })
+	return slices.ContainsFunc(w.sites, func(s *site) bool { return s.again || s.fell || s.late && s.once })
 }
 
 // judgeRestart judges that a hub manager that is started now decides the same.
@@ -163,12 +164,14 @@ func (w *world) judgeRestart(m *manager) {
 	fresh := w.start()
 	fresh.sees = m.sees
 	said := w.plan(fresh)
-	w.Rule("restart", same(m.said, said), "a hub manager that is started decides %+v and not %+v", said, m.said)
+	w.Rule("restart", w.same(m.said, said), "a hub manager that is started decides %+v and not %+v", said, m.said)
 }
 
-// same reports whether two plans are the same.
-func same(a, b rollout.Rehearsed) bool {
-	return a.Wake.Equal(b.Wake) && reflect.DeepEqual(a.Policy, b.Policy) &&
+// same reports whether two plans are the same. Of a window without an end it depends on the instant when it is looked at
+// again, far away.
+func (w *world) same(a, b rollout.Rehearsed) bool {
+	far := func(at time.Time) bool { return at.IsZero() || at.After(w.horizon()) }
+	return (a.Wake.Equal(b.Wake) || far(a.Wake) && far(b.Wake)) && reflect.DeepEqual(a.Policy, b.Policy) &&
 		slices.EqualFunc(a.Placements, b.Placements, func(a, b planner.Result) bool {
 			return slices.Equal(a.Admit, b.Admit) && slices.Equal(a.Hold, b.Hold) && slices.Equal(a.TimedOut, b.TimedOut) &&
 				a.Counts == b.Counts && a.Stopped == b.Stopped && slices.Equal(a.Remarks, b.Remarks)

@@ -58,12 +58,15 @@ func (w *world) start() *manager {
 	return m
 }
 
-// lags lets caches fall behind and catch up, and hub managers be restarted.
+// lags lets caches fall behind and catch up, and hub managers be restarted. Of two, the one that was behind stops when it
+// sees that the other leads: what it thinks of clusters that it did not see goes with it.
 func (w *world) lags() {
 	for i, m := range w.managers {
 		switch {
 		case m.lagging > 0:
-			m.lagging--
+			if m.lagging--; m.lagging == 0 && len(w.managers) > 1 {
+				w.managers[i] = w.start()
+			}
 		case w.chance(8):
 			m.lagging = 1 + w.Random.IntN(2)
 		case w.chance(8):
@@ -125,7 +128,10 @@ func (w *world) look(m *manager) {
 		if !recheck.IsZero() && (m.wake.IsZero() || recheck.Before(m.wake)) {
 			m.wake = recheck
 		}
-		if s.addOn == addOn && !reflect.DeepEqual(addOn.Status, next.Status) {
+		switch {
+		case s.addOn != addOn: // It is refused, and the hub manager remembers whom it admitted.
+			s.again = s.again || desired(next) != desired(addOn)
+		case !reflect.DeepEqual(addOn.Status, next.Status):
 			w.write(m, s, next)
 		}
 	}
@@ -170,7 +176,7 @@ func (w *world) write(m *manager, s *site, next *addonv1beta1.ManagedClusterAddO
 	before, after := desired(s.addOn), desired(next)
 	if s.addOn = next; before != after {
 		w.judgeBegin(m, s, after)
-		s.has, s.began, s.applied, s.once = after, w.now, false, false
+		s.has, s.began, s.applied, s.once, s.late, s.fell = after, w.now, false, false, false, false
 		if s.down {
 			w.report(s, false)
 		}
@@ -201,6 +207,16 @@ func (w *world) progress(s *site, references []addonv1beta1.ConfigReference) add
 func desired(addOn *addonv1beta1.ManagedClusterAddOn) string {
 	for _, r := range addOn.Status.ConfigReferences {
 		return r.DesiredConfig.SpecHash
+	}
+	return ""
+}
+
+// completed is the content that an add-on completed last.
+func completed(addOn *addonv1beta1.ManagedClusterAddOn) string {
+	for _, r := range addOn.Status.ConfigReferences {
+		if r.LastAppliedConfig != nil {
+			return r.LastAppliedConfig.SpecHash
+		}
 	}
 	return ""
 }

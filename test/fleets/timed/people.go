@@ -49,8 +49,9 @@ func (w *world) people() {
 func (w *world) edit() {
 	if next := strconv.Itoa(1 + w.Random.IntN(4)); next != w.content {
 		w.content = next
+		behind := slices.ContainsFunc(w.managers, func(m *manager) bool { return m.lagging > 0 })
 		for _, s := range w.sites {
-			s.again = false
+			s.again = s.again && behind // It may never see this content.
 		}
 	}
 }
@@ -102,11 +103,11 @@ func (w *world) comeAndGo(s *site) {
 	case s.addOn == nil:
 		s.selected = true
 		w.install(s)
+	case len(w.managers) > 1: // Each would remember another way of a cluster whose add-on is created again.
 	default:
 		s.selected = w.chance(2) || w.manual
-		s.addOn, s.has, s.applied, s.once, s.down = nil, "", false, false, false
+		s.addOn, s.has, s.applied, s.once, s.down, s.again = nil, "", false, false, false, true
 	}
-	s.again = true
 }
 
 // install creates the add-on of a cluster.
@@ -136,7 +137,7 @@ func (w *world) move(s *site) {
 		if w.chance(3) {
 			w.report(s, false)
 		}
-	case w.chance(12):
+	case len(w.managers) == 1 && w.chance(12): // Two would dispute about when that was.
 		w.report(s, true)
 	case w.chance(40):
 		s.applied = false
@@ -160,7 +161,7 @@ func (w *world) heal(s *site) {
 
 // report lets the agent of a cluster report its health.
 func (w *world) report(s *site, down bool) {
-	s.down = down
+	s.down, s.fell = down, s.fell || down
 	status := metav1.ConditionTrue
 	if down {
 		status = metav1.ConditionFalse

@@ -18,6 +18,8 @@ type verdict struct {
 	// sentence is to say so.
 	opens time.Time
 	clock bool
+	// edges is how often windows begin or end until it may begin.
+	edges int
 }
 
 // verdict says whether the content may begin on a cluster at an instant, by what a hub manager saw.
@@ -94,7 +96,11 @@ func (w *world) byWindows(v *view, on place, now time.Time) verdict {
 		slices.Sort(denying)
 		found.why[0] = "MaintenanceWindow " + strings.Join(denying, ", ") + " denies it"
 	}
+	turns := func(n int) func([]bool) bool { return func(covered []bool) bool { return covered[n] != covered[n-1] } }
 	for n := at + 1; n < minutes; n++ {
+		if slices.ContainsFunc(deny, turns(n)) || slices.ContainsFunc(allow, turns(n)) {
+			found.edges++
+		}
 		if mayIn(n) {
 			found.opens = w.era.instant(n)
 			break

@@ -94,8 +94,12 @@ type site struct {
 	has                 string
 	began               time.Time
 	applied, once, down bool
-	// again reports whether its add-on was created again since the last edit: the hub manager may remember the one before.
+	// again reports whether its add-on was created again since the last edit, or a write about it was refused: the hub
+	// manager remembers what is not on the hub.
 	again bool
+	// late reports whether it counted as timed out with what it has, and fell whether its agent was not well: when a hub
+	// manager saw that is not on the hub.
+	late, fell bool
 }
 
 // view is what there is on the hub at a time, as a cache has it. It is never changed.
@@ -329,7 +333,7 @@ func (w *world) end() {
 	w.managers = w.managers[:1]
 	w.managers[0].lagging = 0
 	w.changes++
-	for range 30 {
+	for range 4000 {
 		for _, s := range w.sites {
 			if s.selected && s.addOn == nil {
 				w.install(s)
@@ -344,6 +348,9 @@ func (w *world) end() {
 			continue
 		}
 		next := w.wakes()
+		if slices.ContainsFunc(w.sites, func(s *site) bool { return s.addOn != nil && s.has != "" && !s.applied }) {
+			continue
+		}
 		if next.IsZero() || !next.Before(w.horizon()) {
 			w.Rule("silence", w.blocked(), "nothing moves and nobody wakes, and %v wait", w.waiting())
 			return
