@@ -119,9 +119,9 @@ func (s schedule) matches(r reading) bool {
 	return has(s.days, r.day) && has(s.weekdays, r.weekday)
 }
 
-// calendar keeps what clocks show, and which minutes occurrences cover: plays of one era ask for the same.
+// calendar keeps what clocks show, and when occurrences of schedules begin: plays of one era ask for the same.
 type calendar struct {
-	clocks, spans sync.Map
+	clocks, begun sync.Map
 }
 
 // clock returns what the clock of a zone shows in each minute of an era; nil for one that does not exist.
@@ -144,15 +144,15 @@ func (c *calendar) clock(of era, zone string) []reading {
 	return all
 }
 
-// covered returns for each minute of an era whether an occurrence covers it. until is the number of the minute in which
-// no occurrence begins any more; negative for never.
-func (c *calendar) covered(of era, zone string, s schedule, length, until int) []bool {
-	key := fmt.Sprintf("%s@%s@%s@%d@%d", of.name, zone, s, length, until)
-	if known, found := c.spans.Load(key); found {
-		return known.([]bool)
+// starts returns the numbers of the minutes in which occurrences begin.
+func (c *calendar) starts(of era, zone string, s schedule) []int32 {
+	key := of.name + "@" + zone + "@" + s.String()
+	if known, found := c.begun.Load(key); found {
+		return known.([]int32)
 	}
-	clock, all := c.clock(of, zone), make([]bool, minutes)
-	last, left := clock[0].wall-1, 0
+	var all []int32
+	clock := c.clock(of, zone)
+	last := clock[0].wall - 1
 	newest := last
 	for n, now := range clock {
 		begins := s.matches(now) && (now.wall > newest || s.hours == nil)
@@ -160,13 +160,25 @@ func (c *calendar) covered(of era, zone string, s schedule, length, until int) [
 			begins = skipped > newest && s.matches(read(skipped))
 		}
 		last, newest = now.wall, max(newest, now.wall)
-		if begins && (until < 0 || n < until) {
-			left = length
+		if begins {
+			all = append(all, int32(n))
 		}
-		all[n] = left > 0
-		left = max(0, left-1)
 	}
-	c.spans.Store(key, all)
+	c.begun.Store(key, all)
+	return all
+}
+
+// covered returns for each minute of an era whether an occurrence of a window covers it.
+func (c *calendar) covered(of era, zone string, w *window) []bool {
+	all := make([]bool, minutes)
+	for _, start := range c.starts(of, zone, w.schedule) {
+		if !w.until.IsZero() && !of.instant(int(start)).Before(w.until) {
+			break
+		}
+		for n := int(start); n < min(int(start)+w.length, minutes); n++ {
+			all[n] = true
+		}
+	}
 	return all
 }
 

@@ -106,7 +106,7 @@ func (w *world) judgeInstant(m *manager, s *site, found verdict, said string) {
 	w.Rule("silence", !m.wake.IsZero() && !m.wake.After(found.opens) || found.opens.IsZero(),
 		"%s may begin at %s, and the hub manager wakes at %s", s.name, found.opens, m.wake)
 	if !names {
-		far := found.opens.IsZero() || found.edges > farthest
+		far := found.opens.IsZero() || found.edges() > farthest
 		w.Rule("instant", far && strings.Contains(said, "not known when it may begin"),
 			"%s may begin at %s, and says %q", s.name, found.opens, said)
 		return

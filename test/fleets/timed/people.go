@@ -87,6 +87,7 @@ func (w *world) takeBack() {
 
 // rewrite writes a window, writes one again, or deletes one.
 func (w *world) rewrite() {
+	w.rewrites++
 	if n := len(w.windows); n > 0 && w.chance(3) {
 		w.windows = slices.Delete(slices.Clone(w.windows), n-1, n)
 		return

@@ -49,6 +49,9 @@ type world struct {
 	windows  []*window
 	content  string
 	sites    []*site
+	// rewrites counts the changes of windows, and reached is what the judge found out about them.
+	rewrites int
+	reached  map[placed]*reach
 	// changes counts what was written to the hub, and at is what there was after the last of them.
 	changes int
 	at      *view
@@ -105,6 +108,7 @@ type site struct {
 // view is what there is on the hub at a time, as a cache has it. It is never changed.
 type view struct {
 	change    int
+	rewrites  int
 	rules     rules
 	windows   []*window
 	content   string
@@ -120,6 +124,7 @@ func newWorld(g *fleets.Game, b Bend, c *calendar, e era) *world {
 	r := g.Random
 	w := &world{
 		Game: g, bend: b, calendar: c, era: e, content: "1", told: map[string]string{},
+		reached: map[placed]*reach{},
 		placement: &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: "p", UID: "p", Generation: 1,
 		}},
@@ -189,7 +194,7 @@ func (w *world) view() *view {
 		return w.at
 	}
 	v := &view{
-		change: w.changes, rules: w.rules, windows: slices.Clone(w.windows), content: w.content,
+		change: w.changes, rewrites: w.rewrites, rules: w.rules, windows: slices.Clone(w.windows), content: w.content,
 		places: map[string]place{}, served: map[string]bool{}, clusters: map[string]gate.Cluster{},
 		addOns: map[string]*addonv1beta1.ManagedClusterAddOn{}, decisions: w.decisions(),
 	}
@@ -333,7 +338,7 @@ func (w *world) end() {
 	w.managers = w.managers[:1]
 	w.managers[0].lagging = 0
 	w.changes++
-	for range 4000 {
+	for turn := range 4000 {
 		for _, s := range w.sites {
 			if s.selected && s.addOn == nil {
 				w.install(s)
@@ -353,6 +358,9 @@ func (w *world) end() {
 		}
 		if next.IsZero() || !next.Before(w.horizon()) {
 			w.Rule("silence", w.blocked(), "nothing moves and nobody wakes, and %v wait", w.waiting())
+			return
+		}
+		if turn > 50 && w.blocked() {
 			return
 		}
 		w.now = next
