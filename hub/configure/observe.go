@@ -2,6 +2,7 @@ package configure
 
 import (
 	"context"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -101,14 +102,18 @@ func (c *Configurer) askGate(ctx context.Context, f *facts) error {
 	if err != nil {
 		return err
 	}
-	if f.degraded.Reason, f.degraded.Message = g.Degraded(cluster); !asks {
-		return nil
-	}
-	content := gate.ContentName(f.addOn.Name, addonconfig.Fingerprint(target.Rolled()))
-	if v := g.Judge(cluster, content, c.Placements.Clock.Now()); v.Held != "" {
-		f.admission, f.gateWake = addonconfig.Admission{Reason: v.Held}, v.Wake
+	if f.degraded.Reason, f.degraded.Message = g.Degraded(cluster); asks {
+		f.ask(g, cluster, c.Placements.Clock.Now())
 	}
 	return nil
+}
+
+// ask lets a gate decide about an add-on that does not have its target.
+func (f *facts) ask(g gate.Gate, cluster gate.Cluster, now time.Time) {
+	content := gate.ContentName(f.addOn.Name, addonconfig.Fingerprint(f.target().Rolled()))
+	if v := g.Judge(cluster, content, now); v.Held != "" {
+		f.admission, f.gateWake = addonconfig.Admission{Reason: v.Held}, v.Wake
+	}
 }
 
 // configOf returns the configuration that a reference desires; one without a name if it desires none.
