@@ -22,6 +22,7 @@ import (
 	"github.com/spokelet/spokelet/hub/template"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/intern"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
@@ -68,6 +69,8 @@ func runReconcilers(ctx context.Context, config *rest.Config, bindings client.Cl
 	cached := addonapi.Client{Client: mgr.GetClient()}
 	version, _ := rendererVersion.Load().(string)
 	configurations := suite.NewConfigurations(mgr, cached, names.NamespaceHub)
+	gates := &gate.Reader{Client: mgr.GetClient()}
+	configurations.Rollout.Gates, configurations.Configurer.Gates = gates, gates
 	deployer := &deploy.Reconciler{
 		Client: mgr.GetClient(), Bindings: bindings, Live: mgr.GetAPIReader(),
 		AddOns: cached, Clock: deployClock, Workers: 2,
