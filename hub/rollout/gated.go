@@ -44,10 +44,10 @@ func (all contentsOf) merge(others contentsOf) {
 }
 
 // concludeGate returns the policy with the status after a plan.
-func concludeGate(policy *policies.AddOnPolicy, f facts, p plan) *policies.AddOnPolicy {
+func concludeGate(policy *policies.AddOnPolicy, gated contentsOf) *policies.AddOnPolicy {
 	after := policy.DeepCopy()
 	after.Status = policies.AddOnPolicyStatus{ObservedGeneration: policy.Generation}
-	for _, content := range p.gated {
+	for _, content := range gated {
 		content.Approved = slices.Contains(policy.Spec.Approved, content.Name)
 		after.Status.Waiting += content.Clusters
 		after.Status.Contents = append(after.Status.Contents, content)
@@ -56,6 +56,5 @@ func concludeGate(policy *policies.AddOnPolicy, f facts, p plan) *policies.AddOn
 		return cmp.Or(cmp.Compare(b.Clusters, a.Clusters), strings.Compare(a.Name, b.Name))
 	})
 	after.Status.Contents = after.Status.Contents[:min(len(after.Status.Contents), policies.MaxContents)]
-	f.concludeUndo(policy, &after.Status, p)
 	return after
 }
