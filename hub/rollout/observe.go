@@ -86,6 +86,28 @@ func (r *Reconciler) observeGate(ctx context.Context, name string, f *facts) err
 	return nil
 }
 
+// observeUndo finds out which contents cannot be given again.
+func (r *Reconciler) observeUndo(ctx context.Context, name string, f *facts) error {
+	if !f.gate.Undoes() {
+		return nil
+	}
+	f.lacks = map[string]string{}
+	for index := range f.placements {
+		u := f.undoing(index)
+		if len(u.how.Completed) == 0 {
+			continue
+		}
+		lacks, err := r.Store.Lacks(ctx, name, u.from, u.how.Completed[0])
+		if err != nil {
+			return err
+		}
+		if lacks != "" {
+			f.lacks[u.placement] = lacks
+		}
+	}
+	return nil
+}
+
 // served returns those of the selected clusters without an add-on that will get it.
 func (r *Reconciler) served(ctx context.Context, f facts) (map[string]bool, error) {
 	served := map[string]bool{}
@@ -166,7 +188,7 @@ func (r *Reconciler) Rehearse(w World) Rehearsed {
 	r.remember(name, p)
 	said := Rehearsed{Placements: p.placements, Wake: p.wake}
 	if policy := w.Gate.Policy(); policy != nil {
-		said.Policy = concludeGate(policy, f, p)
+		said.Policy = f.concludePolicy(policy, p)
 	}
 	return said
 }

@@ -185,6 +185,6 @@ func (r *Reconciler) reportGate(ctx context.Context, f facts, p plan) error {
 	if policy == nil {
 		return nil
 	}
-	_, err := reconcile.PatchStatus(ctx, r.Client, policy, concludeGate(policy, f, p))
+	_, err := reconcile.PatchStatus(ctx, r.Client, policy, f.concludePolicy(policy, p))
 	return client.IgnoreNotFound(err)
 }
