@@ -113,7 +113,9 @@ func emptyConfirmed(cluster *clusterv1.ManagedCluster) bool {
 
 // removeFirst deletes the objects with the lowest clean-up priority, except those that are being deleted already.
 func removeFirst(all []client.Object) []step {
-	first := slices.MinFunc(all, func(a, b client.Object) int { return cmp.Compare(addonapi.CleanupPriority(a), addonapi.CleanupPriority(b)) })
+	first := slices.MinFunc(all, func(a, b client.Object) int {
+		return cmp.Compare(addonapi.CleanupPriority(a), addonapi.CleanupPriority(b))
+	})
 	var steps []step
 	for _, o := range all {
 		if addonapi.CleanupPriority(o) == addonapi.CleanupPriority(first) && o.GetDeletionTimestamp().IsZero() {

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -16,6 +17,7 @@ import (
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/gate"
+	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/policies"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -46,6 +48,35 @@ func (f facts) noteDependencies(conditions *[]metav1.Condition, now time.Time) {
 	case ours:
 		meta.RemoveStatusCondition(conditions, kind)
 	}
+}
+
+// goesLater returns what an unselected add-on waits for before it is uninstalled, which the installer decides.
+func (c *Configurer) goesLater(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn) (string, error) {
+	order, err := c.Gates.Order(ctx, decode.LeaveOut)
+	if err != nil {
+		return "", err
+	}
+	others, err := order.Others(client.ObjectKeyFromObject(addOn), func(key types.NamespacedName) (client.Object, error) {
+		return c.AddOns.PeekAddOn(ctx, key)
+	})
+	if err != nil {
+		return "", err
+	}
+	if len(others.Hold) > 0 {
+		return "; add-ons that depend on it are on the cluster and go first: " + message.List(others.Hold, maxListed, ", "), nil
+	}
+	g, err := c.Gates.Gate(ctx, addOn.Name)
+	if decode.IsUnknown(err) || err == nil && !g.HasWindows() {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	cluster, err := c.Gates.Cluster(ctx, addOn.Namespace)
+	if v := g.JudgeRemoval(cluster, c.Placements.Clock.Now()); err == nil && v.Held != "" {
+		return "; it waits for its windows: " + v.Held, nil
+	}
+	return "", err
 }
 
 // watchDependencies adds the watches of what comes before add-ons.

@@ -76,6 +76,11 @@ func (c *Configurer) askGate(ctx context.Context, f *facts) error {
 	if c.Gates == nil || !c.knowsTime() || !f.addOn.DeletionTimestamp.IsZero() {
 		return nil
 	}
+	if f.unselected() {
+		var err error
+		f.stays, err = c.goesLater(ctx, f.addOn)
+		return err
+	}
 	target := f.target()
 	asks := !f.planned && !target.Admitted(f.addOn)
 	g, err := c.Gates.Gate(ctx, f.addOn.Name)
