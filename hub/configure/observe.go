@@ -12,10 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/fleet"
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/causes"
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/gate"
+	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -147,6 +149,11 @@ func (c *Configurer) askGate(ctx context.Context, f *facts) error {
 	if c.Gates == nil || !c.knowsTime() || !f.addOn.DeletionTimestamp.IsZero() {
 		return nil
 	}
+	if f.unselected() {
+		var err error
+		f.stays, err = c.goesLater(ctx, f.addOn)
+		return err
+	}
 	target := f.target()
 	asks := !f.planned && !target.Admitted(f.addOn)
 	if asks && f.undo.content != "" && (f.undo.kept != "" || f.undo.from.Admitted(f.addOn)) {
@@ -178,6 +185,46 @@ func (f *facts) ask(g gate.Gate, cluster gate.Cluster, now time.Time) {
 	if v := g.Judge(cluster, content, now); v.Held != "" {
 		f.admission, f.gateWake = addonconfig.Admission{Reason: v.Held}, v.Wake
 	}
+}
+
+// goesLater returns what an unselected add-on waits for before it is uninstalled, which the installer decides.
+func (c *Configurer) goesLater(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn) (string, error) {
+	order, err := c.Gates.Order(ctx, decode.LeaveOut)
+	if err != nil {
+		return "", err
+	}
+	others, err := order.Others(client.ObjectKeyFromObject(addOn), func(key types.NamespacedName) (client.Object, error) {
+		return c.AddOns.PeekAddOn(ctx, key)
+	})
+	if err != nil {
+		return "", err
+	}
+	if len(others.Hold) > 0 {
+		return "; add-ons that depend on it are on the cluster and go first: " + message.List(others.Hold, maxListed, ", "), nil
+	}
+	g, err := c.Gates.Gate(ctx, addOn.Name)
+	if decode.IsUnknown(err) || err == nil && !g.HasWindows() {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	cluster, err := c.Gates.Cluster(ctx, addOn.Namespace)
+	if v := g.JudgeRemoval(cluster, c.Placements.Clock.Now()); err == nil && v.Held != "" {
+		return "; it waits for its windows: " + v.Held, nil
+	}
+	return "", err
+}
+
+// Has reports whether an add-on has the content that it is to have, or that is not known. Its status may not say yet
+// that it is to have another one.
+func (c *Configurer) Has(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn) (bool, error) {
+	f, err := c.observeSpecs(ctx, addOn, false)
+	if err != nil || f.cma == nil || f.unselected() || !addonapi.Managed(f.cma) {
+		return true, err
+	}
+	target := f.target()
+	return len(target.Missing)+len(target.Waiting) > 0 || target.Admitted(addOn), nil
 }
 
 // configOf returns the configuration that a reference desires; one without a name if it desires none.

@@ -171,6 +171,17 @@ func (g Gate) pause() Verdict {
 	return held(why)
 }
 
+// JudgeRemoval decides whether the add-on may go now from a cluster that no placement selects any more. Held has the
+// reason alone.
+func (g Gate) JudgeRemoval(c Cluster, now time.Time) Verdict {
+	if g.policy == nil || g.policy.Spec.Removals != policies.RemovalsInWindows || !g.HasWindows() {
+		return Verdict{}
+	}
+	v := g.judgeWindows(c, now)
+	v.Held = strings.TrimPrefix(v.Held, causes.WaitsForTurn)
+	return v
+}
+
 func held(why string) Verdict { return Verdict{Held: causes.WaitsForTurn + why} }
 
 // judgeWindows decides by the windows that select a cluster.
