@@ -73,6 +73,7 @@ func uninstall(ctx context.Context, c Config, cfg *rest.Config, out io.Writer) e
 			return u.removeAll(ctx, ofKind(shipped, "ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"))
 		},
 		u.stopConversion,
+		u.releaseAddOns,
 		u.releaseDecisions,
 		func(ctx context.Context) error {
 			return u.removeAll(ctx, ofKind(shipped, "Service", "NetworkPolicy", "ClusterRoleBinding", "ClusterRole",
@@ -255,6 +256,44 @@ func (u *uninstaller) converts(conversion *apiextensionsv1.CustomResourceConvers
 	}
 	return at.Service.Name == shippedWebhookService ||
 		at.Service.Namespace+"/"+at.Service.Name == u.config.WebhookService
+}
+
+// releaseAddOns removes from add-ons the finalizer for what depends on them: no other hub manager knows it, and they
+// could not be deleted any more. They are read in their stored version, which is served also without our webhook.
+func (u *uninstaller) releaseAddOns(ctx context.Context) error {
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	definition.Name = "managedclusteraddons." + addonv1beta1.GroupName
+	if err := u.client.Get(ctx, client.ObjectKeyFromObject(definition), definition); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	for _, version := range definition.Spec.Versions {
+		if version.Storage {
+			list.SetGroupVersionKind(schema.GroupVersionKind{
+				Group: addonv1beta1.GroupName, Version: version.Name, Kind: "ManagedClusterAddOnList",
+			})
+		}
+	}
+	if err := u.client.List(ctx, list); err != nil {
+		return fmt.Errorf("listing ManagedClusterAddOns: %w", err)
+	}
+	for i := range list.Items {
+		before := &list.Items[i]
+		if !slices.Contains(before.Finalizers, names.FinalizerDependents) {
+			continue
+		}
+		after := before.DeepCopy()
+		after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == names.FinalizerDependents })
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		if err := u.client.Patch(ctx, after, patch); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("changing ManagedClusterAddOn %s/%s: %w", before.Namespace, before.Name, err)
+		}
+		if err := u.say("ManagedClusterAddOn %s/%s does not wait for what depends on it", before.Namespace,
+			before.Name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // releaseDecisions withdraws the promise of our writer that clusters never move between the decision slices of a

@@ -39,7 +39,7 @@ func TestWhatAnAddOnBringsAlong(t *testing.T) {
 		"also where people install it otherwise":        {with(ready(false), byDependency, manual), "unselected", ""},
 		"that of a person gets its owner, and no label": {with(ready(false), mine, brought, manual), "update", ""},
 		"what its author manages is not installed":      {with(ready(false), brought, lifecycle("self")), "", ""},
-		"nor on a cluster that is not accepted":         {with(ready(false), brought, refused), "", ""},
+		"it waits for a cluster that is not accepted":   {with(ready(false), brought, refused), "waits", ""},
 	} {
 		p := decide(tc.f)
 		assert.Equal(t, tc.want, verbOf(p), sentence)
@@ -114,8 +114,8 @@ func TestWhatCountsForTheLimitOfWhatOthersBrought(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		installs bool
 		held     int
-	}{"it follows the other add-on": {true, 0}, "no policy names it any more": {false, 20}} {
-		f := crowd(20, func(f *fleetFacts) {
+	}{"it follows the other add-on": {true, 0}, "no policy names it any more": {false, 30}} {
+		f := crowd(30, func(f *fleetFacts) {
 			f.others = dependencyFacts{knows: true, brings: true, installs: tc.installs}
 			f.placements = nil
 			for i := range f.candidates {
@@ -124,9 +124,9 @@ func TestWhatCountsForTheLimitOfWhatOthersBrought(t *testing.T) {
 		})
 		r := decideRemovals(f)
 		assert.Len(t, r.held, tc.held, sentence)
-		assert.Len(t, r.remove, 20-tc.held, sentence)
+		assert.Len(t, r.remove, 30-tc.held, sentence)
 		if tc.held > 0 {
-			assert.Contains(t, r.annotations[names.AnnotationRemovalHeld], "no AddOnPolicy brings it to 20 clusters any more")
+			assert.Contains(t, r.annotations[names.AnnotationRemovalHeld], "no AddOnPolicy brings it to 30 clusters any more")
 		}
 	}
 }
