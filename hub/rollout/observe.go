@@ -77,8 +77,12 @@ func (r *Reconciler) observeGate(ctx context.Context, name string, f *facts) err
 	if err = r.observeUndo(ctx, name, f); err != nil || !f.gate.HasWindows() && !f.gate.Depends() {
 		return err
 	}
-	f.clusters = make(map[string]gate.Cluster, len(f.members))
-	for cluster := range f.members {
+	f.clusters = map[string]gate.Cluster{}
+	has := f.has()
+	for cluster, m := range f.members {
+		if !f.gate.Undoes() && has(m) { // It has nothing to begin.
+			continue
+		}
 		if f.clusters[cluster], err = r.Gates.On(ctx, f.gate, cluster); err != nil {
 			return err
 		}
@@ -106,6 +110,26 @@ func (r *Reconciler) observeUndo(ctx context.Context, name string, f *facts) err
 		}
 	}
 	return nil
+}
+
+// has returns whether a member is known to have what it is to have. That of one with configurations of its own, or whose
+// placement is not known, is not.
+func (f facts) has() func(*member) bool {
+	common := make([]addonconfig.Target, len(f.placements))
+	for index := range f.placements {
+		common[index] = f.target(&addonv1beta1.ManagedClusterAddOn{}, index)
+	}
+	return func(m *member) bool {
+		if len(m.configs) > 0 || len(m.references) == 0 {
+			return false
+		}
+		for index, placement := range slices.Backward(f.placements) {
+			if placement.Selects(m.cluster) {
+				return len(common[index].Waiting) == 0 && addonconfig.SameDesired(m.references, common[index].References)
+			}
+		}
+		return false
+	}
 }
 
 // served returns those of the selected clusters without an add-on that will get it.

@@ -90,6 +90,8 @@ func StateOf(addOn *addonv1beta1.ManagedClusterAddOn, condition string, has bool
 		s.Changes, s.Stuck = "which failed to get its configuration", true
 	case progress != nil && progress.Reason == addonv1beta1.ProgressingReasonProgressing, !applied(addOn):
 		s.Changes = "which does not have its configuration yet"
+	case !has && s.Stuck: // It returned to what it had.
+		s.Changes = "which its rollout counts as failed"
 	case !has:
 		s.Changes, s.Unsaid = "which is to have another configuration first", true
 	default:

@@ -69,6 +69,11 @@ func TestWhatADependencyLacksOnACluster(t *testing.T) {
 			addOn: addOn(well), not: true,
 			want: gate.State{Changes: "which is to have another configuration first", Unsaid: true},
 		},
+		"it failed with that, and has what it had before": {
+			addOn: addOn(well, cond("addon.spokelet.io/RolloutFailed", "True", "Undone", "")), not: true,
+			want: gate.State{Changes: "which its rollout counts as failed", Stuck: true},
+		},
+		"it broke later": {addOn: addOn(well, cond("addon.spokelet.io/RolloutFailed", "True", "Failed", ""))},
 	} {
 		assert.Equal(t, tc.want, gate.StateOf(tc.addOn, "Available", !tc.not), sentence)
 	}
