@@ -200,7 +200,8 @@ func (c *Configurer) goesLater(ctx context.Context, addOn *addonv1beta1.ManagedC
 		return "", err
 	}
 	if len(others.Hold) > 0 {
-		return "; add-ons that depend on it are on the cluster and go first: " + message.List(others.Hold, maxListed, ", "), nil
+		return "; add-ons that depend on it are on the cluster and go first: " +
+			message.List(others.Hold, maxListed, ", "), nil
 	}
 	g, err := c.Gates.Gate(ctx, addOn.Name)
 	if decode.IsUnknown(err) || err == nil && !g.HasWindows() {

@@ -32,8 +32,8 @@ func guardsDependents(addOn *addonv1beta1.ManagedClusterAddOn, d dependentFacts)
 	return after
 }
 
-// decideDependents decides about an add-on that is being deleted and has the finalizer for those that depend on it. They
-// go first, with all that they have on the cluster. Until then it stays as it is, and its hooks do not begin.
+// decideDependents decides about an add-on that is being deleted and has the finalizer for those that depend on it.
+// They go first, with all that they have on the cluster. Until then it stays as it is, and its hooks do not begin.
 func decideDependents(f deletionFacts, p *deletionPlan) {
 	if f.dependents.knows && len(f.dependents.there) == 0 {
 		p.drop = []string{names.FinalizerDependents}

@@ -51,9 +51,9 @@ func (r *Reconciler) guardDependents(
 	return after, nil
 }
 
-// observeDependents reads what depends on an add-on that is being deleted and is still on its cluster, from the cache or
-// from the API server. It waits for one that it needs, and for each that goes, with all its works. On a cluster that
-// goes, it waits for those that go before it or with it.
+// observeDependents reads what depends on an add-on that is being deleted and is still on its cluster, from the cache
+// or from the API server. The add-on waits for all that need it, and for each that goes, with all its works. On a
+// cluster that goes, it waits for those that go before it or with it.
 func (r *Reconciler) observeDependents(
 	ctx context.Context, from client.Reader, addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster,
 ) (dependentFacts, error) {

@@ -90,20 +90,7 @@ func decideRemovals(f fleetFacts) removals {
 			doubted = append(doubted, c)
 		}
 	}
-	for key, undecided := range f.undecided {
-		since := undecided.Since
-		if since.IsZero() {
-			since = f.intents[idOf(key)].since // This process has not decided at all.
-		}
-		if len(f.candidates) > len(r.done) && f.now.Sub(since) > fleet.FailoverPeriod {
-			r.kept = append(r.kept, undecided.Why.Error()+", which does not come to an end")
-		}
-	}
-	if r.closed != nil {
-		r.kept = append(r.kept, r.closed.Error())
-	}
-	slices.Sort(r.kept)
-	r.kept = slices.Compact(r.kept)
+	f.keep(&r)
 	waits := !r.wake.IsZero() || len(sure) > 0 || len(doubted) > 0 || blocked
 	f.guard(&r, sure, doubted)
 	state := f.state
@@ -120,6 +107,24 @@ func decideRemovals(f fleetFacts) removals {
 		r.wake = reconcile.Earliest(r.wake, f.now.Add(unknownPeriod))
 	}
 	return r
+}
+
+// keep adds the reasons that are told once for all clusters, and orders them.
+func (f fleetFacts) keep(r *removals) {
+	for key, undecided := range f.undecided {
+		since := undecided.Since
+		if since.IsZero() {
+			since = f.intents[idOf(key)].since // This process has not decided at all.
+		}
+		if len(f.candidates) > len(r.done) && f.now.Sub(since) > fleet.FailoverPeriod {
+			r.kept = append(r.kept, undecided.Why.Error()+", which does not come to an end")
+		}
+	}
+	if r.closed != nil {
+		r.kept = append(r.kept, r.closed.Error())
+	}
+	slices.Sort(r.kept)
+	r.kept = slices.Compact(r.kept)
 }
 
 // recentAfter returns what must be known after a restart of removals that no edit explains, with those that follow from

@@ -43,12 +43,12 @@ func TestWhatAnAddOnBringsAlong(t *testing.T) {
 	} {
 		p := decide(tc.f)
 		assert.Equal(t, tc.want, verbOf(p), sentence)
-		var after client.Object = p.update
-		if p.create != nil {
-			after = p.create
-		}
-		if tc.label != "" {
-			assert.Equal(t, tc.label, after.GetLabels()[names.LabelInstalledBy], sentence)
+		switch {
+		case tc.label == "":
+		case p.create != nil:
+			assert.Equal(t, tc.label, p.create.GetLabels()[names.LabelInstalledBy], sentence)
+		default:
+			assert.Equal(t, tc.label, p.update.GetLabels()[names.LabelInstalledBy], sentence)
 		}
 	}
 }

@@ -112,8 +112,8 @@ func (r *Reconciler) observeUndo(ctx context.Context, name string, f *facts) err
 	return nil
 }
 
-// has returns whether a member is known to have what it is to have. That of one with configurations of its own, or whose
-// placement is not known, is not.
+// has returns whether a member is known to have what it is to have. Of one with configurations of its own, or whose
+// placement is not known, that is not known.
 func (f facts) has() func(*member) bool {
 	common := make([]addonconfig.Target, len(f.placements))
 	for index := range f.placements {

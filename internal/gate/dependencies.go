@@ -16,9 +16,10 @@ import (
 )
 
 const (
-	// ReasonDependency and ReasonRequiredDependency are the reasons of condition Degraded of an add-on with a dependency
-	// that is not satisfied, as in OCM's enhancement proposal 156.
-	ReasonDependency         = "DependencyNotSatisfied"
+	// ReasonDependency is the reason of condition Degraded of an add-on with an optional dependency that is not satisfied,
+	// as in OCM's enhancement proposal 156.
+	ReasonDependency = "DependencyNotSatisfied"
+	// ReasonRequiredDependency is that of one with a required dependency that is not satisfied.
 	ReasonRequiredDependency = "RequiredDependencyNotSatisfied"
 	// maxSaid is how many bytes of a message of a dependency are told.
 	maxSaid = 200

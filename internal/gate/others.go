@@ -18,7 +18,9 @@ type Others struct {
 
 // Others asks for each add-on that depends on one whether it is on the cluster, too. read returns nil for one that is
 // not there; one that cannot be decoded is there.
-func (o Order) Others(key types.NamespacedName, read func(types.NamespacedName) (client.Object, error)) (Others, error) {
+func (o Order) Others(
+	key types.NamespacedName, read func(types.NamespacedName) (client.Object, error),
+) (Others, error) {
 	var all Others
 	for _, d := range o.Dependents(key.Name) {
 		there, err := read(types.NamespacedName{Namespace: key.Namespace, Name: d.Name})
