@@ -387,18 +387,14 @@ func (c *Configurer) ofNewName(ctx context.Context, o client.Object) (requests [
 	return requests
 }
 
-// ofOrder maps a policy with other dependencies to its add-ons, and to those that depend on others: it may make a cycle
-// that they are in, or break it up.
-func (c *Configurer) ofOrder(ctx context.Context, o client.Object) []ctrl.Request {
-	requests := c.addOnsBy(ctx, addonapi.IndexName, o.GetName())
+// ofOrder maps a policy with other dependencies to its add-ons, and to those that depend on them.
+func (c *Configurer) ofOrder(ctx context.Context, o client.Object) (requests []ctrl.Request) {
 	order, err := c.Gates.Order(ctx, decode.LeaveOut)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "finding what depends on others")
 	}
-	for _, name := range order.Ordered() {
-		if name != o.GetName() {
-			requests = append(requests, c.addOnsBy(ctx, addonapi.IndexName, name)...)
-		}
+	for _, name := range order.Above(o.GetName()) {
+		requests = append(requests, c.addOnsBy(ctx, addonapi.IndexName, name)...)
 	}
 	return requests
 }

@@ -168,7 +168,7 @@ func (r *Reconciler) ofOrder(ctx context.Context, o client.Object) (requests []c
 	for _, d := range policy.Spec.DependsOn {
 		all[d.Name] = true
 	}
-	for _, name := range order.Ordered() {
+	for _, name := range order.Above(policy.Name) {
 		for _, before := range order.Depends(name) {
 			all[before] = true
 		}

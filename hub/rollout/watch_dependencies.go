@@ -10,18 +10,14 @@ import (
 	"github.com/spokelet/spokelet/internal/decode"
 )
 
-// ofPolicy maps a policy to the ClusterManagementAddOn of its name, and to those that depend on others: it may make a
-// cycle that they are in, or break it up.
-func (r *Reconciler) ofPolicy(ctx context.Context, o client.Object) []ctrl.Request {
-	requests := []ctrl.Request{request(o.GetName())}
+// ofPolicy maps a policy to the ClusterManagementAddOn of its name, and to those that depend on it.
+func (r *Reconciler) ofPolicy(ctx context.Context, o client.Object) (requests []ctrl.Request) {
 	order, err := r.Gates.Order(ctx, decode.LeaveOut)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "finding what depends on others")
 	}
-	for _, name := range order.Ordered() {
-		if name != o.GetName() {
-			requests = append(requests, request(name))
-		}
+	for _, name := range order.Above(o.GetName()) {
+		requests = append(requests, request(name))
 	}
 	return requests
 }

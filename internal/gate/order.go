@@ -40,13 +40,18 @@ func NewOrder(all []policies.AddOnPolicy) Order {
 	return o
 }
 
-// Ordered returns the add-ons that depend on others, by name.
-func (o Order) Ordered() []string {
-	names := make([]string, 0, len(o.of))
-	for name := range o.of {
-		names = append(names, name)
+// Above returns the names of the add-ons that depend on one, directly or by others, and its own. A change of what it
+// depends on may make a cycle that they are in, or break it up.
+func (o Order) Above(addOn string) []string {
+	names, seen := []string{addOn}, map[string]bool{addOn: true}
+	for at := 0; at < len(names); at++ {
+		for _, name := range o.by[names[at]] {
+			if !seen[name] {
+				seen[name] = true
+				names = append(names, name)
+			}
+		}
 	}
-	slices.Sort(names)
 	return names
 }
 

@@ -83,3 +83,11 @@ func TestAPolicyThatIsBeingDeletedOrdersNothing(t *testing.T) {
 	p.Spec.DependsOn = []policies.Dependency{{Name: "b"}}
 	assert.Empty(t, gate.NewOrder([]policies.AddOnPolicy{p}).Named("b"))
 }
+
+func TestWhoseCyclesAChangeMayMakeOrBreakUp(t *testing.T) {
+	for name, want := range map[string][]string{
+		"c": {"c", "b", "d", "a"}, "a": {"a"}, "x": {"x", "y"}, "y": {"y", "x"}, "unknown": {"unknown"},
+	} {
+		assert.Equal(t, want, order("a>b b>c d>c x>y y>x").Above(name), name)
+	}
+}
