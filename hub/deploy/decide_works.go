@@ -223,6 +223,9 @@ func currentWorks(f facts) *worksPlan {
 
 // fingerprint identifies all that the works are made of. key stands for what the agent rendered, or renders from.
 func fingerprint(f facts, key string) string {
+	if f.configuration.Choice.Undo {
+		key += "/undo" // Such works keep definitions that nothing else renders.
+	}
 	return works.Fingerprint(key, f.rendering.Configs, f.setup.Health, hostName(f))
 }
 

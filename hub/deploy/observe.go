@@ -86,6 +86,9 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, f fa
 	}
 	f.verified, _ = r.verified.Get(key)
 	r.ask(ctx, agent, &f, false)
+	if err = r.keepDefinitions(ctx, &f); err != nil {
+		return facts{}, err
+	}
 	f.bindingFacts, err = r.observeBindings(ctx, agent, f)
 	return f, err
 }

@@ -202,6 +202,12 @@ func (w *world) updateManagement(change func(*addonv1alpha1.ClusterManagementAdd
 // available. The work stands already when the rollout looks.
 func (w *world) deploys(clusters ...string) {
 	w.Helper()
+	w.deploysAs(metav1.ConditionTrue, clusters...)
+}
+
+// deploysAs plays them, and the spoke says of the work whether it is available.
+func (w *world) deploysAs(available metav1.ConditionStatus, clusters ...string) {
+	w.Helper()
 	for _, cluster := range clusters {
 		addon := w.addOn(cluster)
 		hashes, err := json.Marshal(confighash.Map(addon.Status.ConfigReferences))
@@ -218,9 +224,11 @@ func (w *world) deploys(clusters ...string) {
 			require.NoError(w, err)
 			require.NoError(w, plane.Client.Update(w.Context(), work))
 		}
-		for _, kind := range []string{workv1.WorkApplied, workv1.WorkAvailable} {
+		for kind, status := range map[string]metav1.ConditionStatus{
+			workv1.WorkApplied: metav1.ConditionTrue, workv1.WorkAvailable: available,
+		} {
 			meta.SetStatusCondition(&work.Status.Conditions, metav1.Condition{
-				Type: kind, Status: metav1.ConditionTrue, Reason: "Because", ObservedGeneration: work.Generation,
+				Type: kind, Status: status, Reason: "Because", ObservedGeneration: work.Generation,
 			})
 		}
 		require.NoError(w, plane.Client.Status().Update(w.Context(), work))
