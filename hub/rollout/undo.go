@@ -327,9 +327,7 @@ func (f facts) concludeUndo(before *policies.AddOnPolicy, status *policies.AddOn
 	}
 	undoings, seen, isNew := p.undoings, sets.New[string](), false
 	if !addonapi.InstalledByPlacements(f.cma) {
-		u := f.undoing(-1)
-		u.clusters = len(f.members)
-		undoings = []*undoing{u}
+		undoings = []*undoing{f.unplaced()}
 	}
 	for _, u := range undoings {
 		if seen.Has(u.placement) || seen.Len() == policies.MaxPlacements {
@@ -341,6 +339,20 @@ func (f facts) concludeUndo(before *policies.AddOnPolicy, status *policies.AddOn
 		status.Placements = append(status.Placements, described)
 	}
 	status.Undone = f.undone(before, undoings, isNew)
+}
+
+// unplaced returns what is undone of the content of the add-ons that no placement installs, which no plan decides about.
+func (f facts) unplaced() *undoing {
+	u := f.undoing(-1)
+	if u.all {
+		u.clusters = len(f.members)
+		return u
+	}
+	u.completes = len(f.members) > 0
+	for _, m := range f.members {
+		u.completes = u.completes && m.applied() && u.wanted(f, m, -1).Admitted(m.addOn())
+	}
+	return u
 }
 
 // undone returns the contents that are undone. What the policy undid is forgotten when a content completed that is new,
