@@ -18,6 +18,7 @@ import (
 	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/policies"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -96,6 +97,33 @@ func (f facts) wanted() addonconfig.Target {
 	})
 }
 
+// target returns the configuration that the add-on is to have: what the specs ask for, or in place of a content that
+// was undone what it had before.
+func (f facts) target() addonconfig.Target {
+	wanted := f.wanted()
+	if !f.undo.active {
+		return wanted
+	}
+	return wanted.Instead(f.undo.to, f.addOn.Status.ConfigReferences)
+}
+
+// content returns the name of the content that the rollout gives by the specs, whatever the add-on itself names.
+func (f facts) content() string {
+	common := addonconfig.NewTarget(addonconfig.Inputs{
+		AddOn: &addonv1beta1.ManagedClusterAddOn{}, CMA: f.cma, Placement: f.placement, States: f.states,
+	})
+	return gate.ContentName(f.addOn.Name, addonconfig.Fingerprint(common.Rolled()))
+}
+
+// placementKey returns the placement that owns the add-on, as policies name it.
+func (f facts) placementKey() string {
+	if f.placement < 0 {
+		return policies.NoPlacement
+	}
+	ref := f.cma.Spec.InstallStrategy.Placements[f.placement].PlacementRef
+	return addonapi.PlacementKey(ref.Namespace, ref.Name)
+}
+
 // decide decides the configuration of the add-on. If it cannot be determined, or the rollout does not admit the add-on,
 // it keeps the configuration that it has, and the condition explains why.
 func decide(f facts) configuration {
@@ -135,7 +163,7 @@ func decideFor(f facts, target addonconfig.Target) configuration {
 		Type:    addonv1beta1.ManagedClusterAddOnConditionConfigured,
 		Status:  metav1.ConditionTrue,
 		Reason:  reasonConfigured,
-		Message: cmp.Or(f.undo.says(), successMessage(target)),
+		Message: cmp.Or(f.undoneMessage(), successMessage(target)),
 	}}
 }
 
@@ -245,6 +273,21 @@ func successMessage(target addonconfig.Target) string {
 	return said(messageConfigured, fmt.Sprintf("%d of %d configurations are determined, the others are of a kind that "+
 		"the add-on does not support: %s", len(target.Desired)-len(target.Unsupported), len(target.Desired),
 		message.List(target.Unsupported, maxListed, "; ")))
+}
+
+// undoneMessage returns the message of Configured of an add-on that has something else than the specs ask for, or is to; empty
+// for any other.
+func (f facts) undoneMessage() string {
+	u := f.undo
+	switch {
+	case u.content == "" || u.failed && !u.active:
+		return ""
+	case u.failed:
+		return said(messageConfigured, "content "+u.content+" failed on this cluster and was undone")
+	case u.active:
+		return said(messageConfigured, "content "+u.content+" was undone")
+	}
+	return said(messageConfigured, "content "+u.content+" was undone, and this cluster keeps what it has: "+u.kept)
 }
 
 func notConfigured(text string) *metav1.Condition {

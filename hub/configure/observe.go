@@ -2,8 +2,10 @@ package configure
 
 import (
 	"context"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,6 +15,7 @@ import (
 	"github.com/spokelet/spokelet/internal/causes"
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/gate"
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -74,6 +77,67 @@ func (c *Configurer) observeSpecs(
 		return f, err
 	}
 	return f, c.observeUndone(ctx, &f)
+}
+
+// observeUndone finds out whether all clusters return from what the specs ask for. A policy that cannot be decoded
+// begins nothing: the rollout, or the gate, holds what is not there.
+func (c *Configurer) observeUndone(ctx context.Context, f *facts) error {
+	var err error
+	f.rules, err = c.Gates.Rules(ctx, f.addOn.Name)
+	if decode.IsUnknown(err) {
+		return nil
+	}
+	if err != nil || !f.rules.Undoes() || f.unselected() {
+		return err
+	}
+	placement, content := f.placementKey(), f.content()
+	if !f.rules.Undone(placement, content) {
+		return nil
+	}
+	return c.returns(ctx, f, f.rules.Undo(placement, content))
+}
+
+// observeFailed finds out whether the cluster returns from what it failed with. Whether it does so the rollout says, and
+// that it did its own status.
+func (c *Configurer) observeFailed(ctx context.Context, f *facts) error {
+	if f.rules.Policy() == nil || f.undo.content != "" {
+		return nil
+	}
+	content := f.content()
+	was := meta.FindStatusCondition(f.addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
+	noted := meta.FindStatusCondition(f.addOn.Status.Conditions, names.ConditionRolloutFailed)
+	before := noted != nil && noted.Reason == addonconfig.ReasonUndone &&
+		f.wanted().GivesAll(addonconfig.ReadContents(noted.Message))
+	asked := f.admission.Undo && was != nil && f.admission.Way.Progress == was.LastTransitionTime.Unix()
+	if !before && !asked || f.rules.Retried(content) {
+		return nil
+	}
+	how := f.rules.Undo(f.placementKey(), content)
+	how.Failed = true
+	return c.returns(ctx, f, how)
+}
+
+// returns finds out what the add-on returns to from what the specs ask for. One that is being deleted keeps what it has.
+func (c *Configurer) returns(ctx context.Context, f *facts, how addonconfig.Undo) error {
+	f.undo = undo{content: f.content(), from: f.wanted(), failed: how.Failed}
+	to, known := how.Return(f.undo.from, f.addOn.Status.ConfigReferences)
+	has := chosen(f.addOn.Status.ConfigReferences)
+	if !f.addOn.DeletionTimestamp.IsZero() {
+		to, known = has, len(has) > 0
+	}
+	if !known {
+		f.undo.kept = "no content completed before it"
+		return nil
+	}
+	more := func(c addonconfig.Chosen) bool { return !slices.Contains(has, c) }
+	if slices.ContainsFunc(to, more) {
+		lacks, err := c.Store.Lacks(ctx, f.addOn.Name, f.undo.from, to)
+		if f.undo.kept = lacks; lacks != "" || err != nil {
+			return err
+		}
+	}
+	f.undo.active, f.undo.to = true, to
+	return nil
 }
 
 // askGate asks the gate of an add-on what it says of its dependencies and, where no rollout decides, whether it may

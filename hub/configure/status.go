@@ -224,7 +224,7 @@ func (f facts) noteWay(
 	// Of an add-on without references the failure is that of the one before it.
 	ofBefore := len(f.addOn.Status.ConfigReferences) == 0
 	if f.undo.active && f.undo.failed {
-		f.undo.note(conditions, *is, now)
+		f.noteUndone(conditions, *is, now)
 		return
 	}
 	stays := (continues || ofBefore) && way.Counts() && (!completed(*is) || !well(*conditions, way.Stage))
@@ -245,6 +245,17 @@ func (f facts) noteWay(
 		if noted.LastTransitionTime.Before(&is.LastTransitionTime) { // Otherwise it would count as one of a round before.
 			noted.LastTransitionTime = is.LastTransitionTime
 		}
+	}
+}
+
+// noteUndone records that the cluster returned from what it failed with. It counts as long as Progressing is not later.
+func (f facts) noteUndone(conditions *[]metav1.Condition, progressing metav1.Condition, now time.Time) {
+	c := onWay(addonconfig.ReasonUndone)
+	c.Message += "; the rollout gave " + f.undo.from.Contents(f.undo.from.References).String()
+	reconcile.SetCondition(conditions, c, now)
+	noted := meta.FindStatusCondition(*conditions, c.Type)
+	if noted.LastTransitionTime.Before(&progressing.LastTransitionTime) {
+		noted.LastTransitionTime = progressing.LastTransitionTime
 	}
 }
 

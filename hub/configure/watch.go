@@ -73,6 +73,33 @@ func (c *Configurer) waitingAddOns(ctx context.Context, o client.Object) []ctrl.
 	return requests
 }
 
+// addOnsOfPolicy enqueues the add-ons that wait for a policy, and all of its name where contents are undone, or not any
+// more.
+func (c *Configurer) addOnsOfPolicy() handler.EventHandler {
+	add := func(ctx context.Context, q queue, o client.Object, all bool) {
+		requests := c.waitingAddOns
+		if all {
+			requests = func(ctx context.Context, o client.Object) []ctrl.Request {
+				return c.addOnsBy(ctx, addonapi.IndexName, o.GetName())
+			}
+		}
+		for _, request := range requests(ctx, o) {
+			q.Add(request)
+		}
+	}
+	undoes := func(o client.Object) bool {
+		p, is := o.(*policies.AddOnPolicy)
+		return is && len(p.Spec.Undo)+len(p.Status.Undone) > 0
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, q, e.Object, undoes(e.Object)) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			add(ctx, q, e.ObjectNew, gate.UndoChanged(e))
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, e.Object, undoes(e.Object)) },
+	}
+}
+
 // watchConfigs adds the watches of configurations.
 func (c *Configurer) watchConfigs(b *builder.Builder) *builder.Builder {
 	edited := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})

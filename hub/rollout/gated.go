@@ -175,6 +175,5 @@ func concludeGate(policy *policies.AddOnPolicy, f facts, p plan) *policies.AddOn
 	for _, content := range all[:min(len(all), policies.MaxContents)] {
 		after.Status.Contents = append(after.Status.Contents, content.Content)
 	}
-	f.concludeUndo(policy, &after.Status, p)
 	return after
 }

@@ -84,6 +84,28 @@ func (r *Reconciler) observeGate(ctx context.Context, name string, f *facts) err
 	return nil
 }
 
+// observeUndo finds out which contents cannot be given again.
+func (r *Reconciler) observeUndo(ctx context.Context, name string, f *facts) error {
+	if !f.gate.Undoes() {
+		return nil
+	}
+	f.lacks = map[string]string{}
+	for index := range f.placements {
+		u := f.undoing(index)
+		if len(u.how.Completed) == 0 {
+			continue
+		}
+		lacks, err := r.Store.Lacks(ctx, name, u.from, u.how.Completed[0])
+		if err != nil {
+			return err
+		}
+		if lacks != "" {
+			f.lacks[u.placement] = lacks
+		}
+	}
+	return nil
+}
+
 // served returns those of the selected clusters without an add-on that will get it.
 func (r *Reconciler) served(ctx context.Context, f facts) (map[string]bool, error) {
 	served := map[string]bool{}

@@ -185,6 +185,8 @@ func (r *Reconciler) reportGate(ctx context.Context, f facts, p plan) error {
 	if policy == nil {
 		return nil
 	}
-	_, err := reconcile.PatchStatus(ctx, r.Client, policy, concludeGate(policy, f, p))
+	after := concludeGate(policy, f, p)
+	f.concludeUndo(policy, &after.Status, p)
+	_, err := reconcile.PatchStatus(ctx, r.Client, policy, after)
 	return client.IgnoreNotFound(err)
 }
