@@ -275,8 +275,8 @@ func successMessage(target addonconfig.Target) string {
 		message.List(target.Unsupported, maxListed, "; ")))
 }
 
-// undoneMessage returns the message of Configured of an add-on that has something else than the specs ask for, or is to; empty
-// for any other.
+// undoneMessage returns the message of Configured of an add-on that has something else than the specs ask for, or is to
+// have it; empty for any other.
 func (f facts) undoneMessage() string {
 	u := f.undo
 	switch {

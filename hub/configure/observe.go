@@ -97,8 +97,8 @@ func (c *Configurer) observeUndone(ctx context.Context, f *facts) error {
 	return c.returns(ctx, f, f.rules.Undo(placement, content))
 }
 
-// observeFailed finds out whether the cluster returns from what it failed with. Whether it does so the rollout says, and
-// that it did its own status.
+// observeFailed finds out whether the cluster returns from what it failed with. That it is to do so says the rollout,
+// and that it did its own status.
 func (c *Configurer) observeFailed(ctx context.Context, f *facts) error {
 	if f.rules.Policy() == nil || f.undo.content != "" {
 		return nil
@@ -117,7 +117,8 @@ func (c *Configurer) observeFailed(ctx context.Context, f *facts) error {
 	return c.returns(ctx, f, how)
 }
 
-// returns finds out what the add-on returns to from what the specs ask for. One that is being deleted keeps what it has.
+// returns finds out what the add-on returns to from what the specs ask for. One that is being deleted keeps what it
+// has.
 func (c *Configurer) returns(ctx context.Context, f *facts, how addonconfig.Undo) error {
 	f.undo = undo{content: f.content(), from: f.wanted(), failed: how.Failed}
 	to, known := how.Return(f.undo.from, f.addOn.Status.ConfigReferences)
