@@ -27,6 +27,9 @@ func (c *Configurer) Has(ctx context.Context, addOn *addonv1beta1.ManagedCluster
 	if err != nil || f.cma == nil || f.unselected() || !addonapi.Managed(f.cma) {
 		return true, err
 	}
+	if f.returnedFrom(f.content()) { // It gets nothing else until a person says so.
+		return true, nil
+	}
 	target := f.target()
 	return len(target.Missing)+len(target.Waiting) > 0 || target.Admitted(addOn), nil
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/spokelet/spokelet/internal/causes"
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/gate"
-	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -105,11 +104,8 @@ func (c *Configurer) observeFailed(ctx context.Context, f *facts) error {
 	}
 	content := f.content()
 	was := meta.FindStatusCondition(f.addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
-	noted := meta.FindStatusCondition(f.addOn.Status.Conditions, names.ConditionRolloutFailed)
-	before := noted != nil && noted.Reason == addonconfig.ReasonUndone &&
-		f.wanted().GivesAll(addonconfig.ReadContents(noted.Message))
 	asked := f.admission.Undo && was != nil && f.admission.Way.Progress == was.LastTransitionTime.Unix()
-	if !before && !asked || f.rules.Retried(content) {
+	if !f.returnedFrom(content) && (!asked || f.rules.Retried(content)) {
 		return nil
 	}
 	how := f.rules.Undo(f.placementKey(), content)

@@ -61,7 +61,7 @@ func underPolicy(
 
 // statusOf is the status of the policy after a plan.
 func statusOf(f facts, p plan) policies.AddOnPolicyStatus {
-	after := concludeGate(f.gate.Policy(), p.gated)
+	after := concludeGate(f.gate.Policy(), f, p)
 	f.concludeUndo(f.gate.Policy(), &after.Status, p)
 	return after.Status
 }
