@@ -85,6 +85,7 @@ func setup(ctx context.Context, mgr *hubprocess.Manager, c Config, foreignWorks 
 		&install.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), AddOns: addOns,
 			Recorder: mgr.GetEventRecorder(install.Name), Clock: now, Workers: c.Workers, Placements: placements,
+			Gates:      gates,
 			Limit:      install.Limit{Percent: c.RemovalLimitPercent, Clusters: c.RemovalLimitClusters},
 			TrustAsOCM: c.TrustAsOCM,
 		},

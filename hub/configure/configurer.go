@@ -3,6 +3,7 @@ package configure
 import (
 	"context"
 	"errors"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -154,12 +155,38 @@ func (c *Configurer) Rehearse(
 	cma *addonv1beta1.ClusterManagementAddOn, addOn *addonv1beta1.ManagedClusterAddOn, states addonconfig.States,
 	progress func([]addonv1beta1.ConfigReference) addon.Progress,
 ) *addonv1beta1.ManagedClusterAddOn {
-	f := facts{addOn: addOn, cma: cma, states: states}
-	f.planned, f.admission = c.admission(f)
-	decided, after := decide(f), addOn.DeepCopy()
-	if decided.undecided {
-		return after
-	}
-	record(f, decided, after, progress(decided.references))
+	after, _ := c.RehearseGated(Rehearsal{CMA: cma, AddOn: addOn, States: states, Progress: progress})
 	return after
+}
+
+// Rehearsal is what the pass of a configurer knows of an add-on.
+type Rehearsal struct {
+	CMA    *addonv1beta1.ClusterManagementAddOn
+	AddOn  *addonv1beta1.ManagedClusterAddOn
+	States addonconfig.States
+	// Gate says whether the add-on may begin to change where no rollout decides, and Cluster is what it knows of the
+	// cluster at the instant Now.
+	Gate    gate.Gate
+	Cluster gate.Cluster
+	Now     time.Time
+	// Progress returns what is known of its works after the configuration in the given references is decided.
+	Progress func([]addonv1beta1.ConfigReference) addon.Progress
+}
+
+// RehearseGated is Rehearse with a gate. It returns when time alone may change the decision, too; zero for never.
+func (c *Configurer) RehearseGated(r Rehearsal) (after *addonv1beta1.ManagedClusterAddOn, recheck time.Time) {
+	f := facts{addOn: r.AddOn, cma: r.CMA, states: r.States}
+	if len(placementsOf(r.CMA)) == 0 {
+		f.placement = -1
+	}
+	f.planned, f.admission = c.admission(f)
+	if !f.planned && !r.Gate.Open() && !f.target().Admitted(f.addOn) {
+		f.ask(r.Gate, r.Cluster, r.Now)
+	}
+	decided := decide(f)
+	after = r.AddOn.DeepCopy()
+	if !decided.undecided {
+		record(f, decided, after, r.Progress(decided.references))
+	}
+	return after, decided.recheck
 }

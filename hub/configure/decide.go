@@ -65,7 +65,9 @@ type facts struct {
 	undo  undo
 	// degraded has the reason and the message for dependencies that are not satisfied; empty where all are. undecoded
 	// reports that it is not known what the policy says.
-	degraded  metav1.Condition
+	degraded metav1.Condition
+	// stays is why an unselected add-on is still there, as the end of a sentence; empty where nothing is known of that.
+	stays     string
 	undecoded bool
 	// storeErr is why the content of the target could not be stored.
 	storeErr error
@@ -208,7 +210,7 @@ func (f facts) held(target addonconfig.Target, doubts []fleet.Doubt) string {
 			"ClusterManagementAddOn %s this cluster is to have: %s", f.cma.Name, message.List(why, maxListed, "; "))
 	case f.unselected():
 		return "the configuration is kept as it is: no placement of ClusterManagementAddOn " + f.cma.Name +
-			" selects the cluster any more, so the add-on is about to be uninstalled"
+			" selects the cluster any more, so the add-on is about to be uninstalled" + f.stays
 	case len(target.Missing) > 0:
 		return message.List(target.Missing, maxListed, "; ")
 	case f.storeErr != nil:

@@ -3,6 +3,7 @@ package configure
 import (
 	"context"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -11,10 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/fleet"
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/causes"
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/gate"
+	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -143,6 +146,11 @@ func (c *Configurer) askGate(ctx context.Context, f *facts) error {
 	if c.Gates == nil || !c.knowsTime() || !f.addOn.DeletionTimestamp.IsZero() {
 		return nil
 	}
+	if f.unselected() {
+		var err error
+		f.stays, err = c.goesLater(ctx, f.addOn)
+		return err
+	}
 	target := f.target()
 	asks := !f.planned && !target.Admitted(f.addOn)
 	if asks && f.undo.content != "" && (f.undo.kept != "" || f.undo.from.Admitted(f.addOn)) {
@@ -162,14 +170,61 @@ func (c *Configurer) askGate(ctx context.Context, f *facts) error {
 	if err != nil {
 		return err
 	}
-	if f.degraded.Reason, f.degraded.Message = g.Degraded(cluster); !asks {
-		return nil
-	}
-	content := gate.ContentName(f.addOn.Name, addonconfig.Fingerprint(target.Rolled()))
-	if v := g.Judge(cluster, content, c.Placements.Clock.Now()); v.Held != "" {
-		f.admission, f.gateWake = addonconfig.Admission{Reason: v.Held}, v.Wake
+	if f.degraded.Reason, f.degraded.Message = g.Degraded(cluster); asks {
+		f.ask(g, cluster, c.Placements.Clock.Now())
 	}
 	return nil
+}
+
+// ask lets a gate decide about an add-on that does not have its target.
+func (f *facts) ask(g gate.Gate, cluster gate.Cluster, now time.Time) {
+	content := gate.ContentName(f.addOn.Name, addonconfig.Fingerprint(f.target().Rolled()))
+	if v := g.Judge(cluster, content, now); v.Held != "" {
+		f.admission, f.gateWake = addonconfig.Admission{Reason: v.Held}, v.Wake
+	}
+}
+
+// goesLater returns what an unselected add-on waits for before it is uninstalled, which the installer decides.
+func (c *Configurer) goesLater(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn) (string, error) {
+	order, err := c.Gates.Order(ctx, decode.LeaveOut)
+	if err != nil {
+		return "", err
+	}
+	others, err := order.Others(client.ObjectKeyFromObject(addOn), func(key types.NamespacedName) (client.Object, error) {
+		return c.AddOns.PeekAddOn(ctx, key)
+	})
+	if err != nil {
+		return "", err
+	}
+	if len(others.Hold) > 0 {
+		return "; add-ons that depend on it are on the cluster and go first: " + message.List(others.Hold, maxListed, ", "), nil
+	}
+	g, err := c.Gates.Gate(ctx, addOn.Name)
+	if decode.IsUnknown(err) || err == nil && !g.HasWindows() {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	cluster, err := c.Gates.Cluster(ctx, addOn.Namespace)
+	if v := g.JudgeRemoval(cluster, c.Placements.Clock.Now()); err == nil && v.Held != "" {
+		return "; it waits for its windows: " + v.Held, nil
+	}
+	return "", err
+}
+
+// Has reports whether an add-on has the content that it is to have, or that is not known. Its status may not say yet
+// that it is to have another one.
+func (c *Configurer) Has(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn) (bool, error) {
+	f, err := c.observeSpecs(ctx, addOn, false)
+	if err != nil || f.cma == nil || f.unselected() || !addonapi.Managed(f.cma) {
+		return true, err
+	}
+	if f.returnedFrom(f.content()) { // It gets nothing else until a person says so.
+		return true, nil
+	}
+	target := f.target()
+	return len(target.Missing)+len(target.Waiting) > 0 || target.Admitted(addOn), nil
 }
 
 // configOf returns the configuration that a reference desires; one without a name if it desires none.

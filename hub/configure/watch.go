@@ -363,3 +363,42 @@ func placementKey(decision *clusterv1beta1.PlacementDecision) string {
 	ref := addonapi.PlacementOf(decision)
 	return addonapi.PlacementKey(ref.Namespace, ref.Name)
 }
+
+// watchDependencies adds the watches of what comes before add-ons.
+func (c *Configurer) watchDependencies(b *builder.Builder) *builder.Builder {
+	return b.Watches(c.AddOns.WatchedAddOn(), handler.EnqueueRequestsFromMapFunc(c.ofDependency),
+		builder.WithPredicates(gate.DependencyChanged())).
+		Watches(c.AddOns.WatchedClusterManagementAddOn(), handler.EnqueueRequestsFromMapFunc(c.ofNewName),
+			builder.WithPredicates(reconcile.CreatedOrDeleted())).
+		Watches(&policies.AddOnPolicy{}, handler.EnqueueRequestsFromMapFunc(c.ofOrder),
+			builder.WithPredicates(gate.OrderChanged()))
+}
+
+// ofDependency maps an add-on to those on its cluster that depend on it.
+func (c *Configurer) ofDependency(ctx context.Context, o client.Object) []ctrl.Request {
+	return c.Gates.OnCluster(ctx, o.GetNamespace(), c.Gates.Dependents(ctx, o.GetName()))
+}
+
+// ofNewName maps a ClusterManagementAddOn that comes or goes to the add-ons that depend on it.
+func (c *Configurer) ofNewName(ctx context.Context, o client.Object) (requests []ctrl.Request) {
+	for _, name := range c.Gates.Dependents(ctx, o.GetName()) {
+		requests = append(requests, c.addOnsBy(ctx, addonapi.IndexName, name)...)
+	}
+	return requests
+}
+
+// ofOrder maps a policy with other dependencies to its add-ons, and to those that depend on others: it may make a cycle
+// that they are in, or break it up.
+func (c *Configurer) ofOrder(ctx context.Context, o client.Object) []ctrl.Request {
+	requests := c.addOnsBy(ctx, addonapi.IndexName, o.GetName())
+	order, err := c.Gates.Order(ctx, decode.LeaveOut)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "finding what depends on others")
+	}
+	for _, name := range order.Ordered() {
+		if name != o.GetName() {
+			requests = append(requests, c.addOnsBy(ctx, addonapi.IndexName, name)...)
+		}
+	}
+	return requests
+}

@@ -42,7 +42,9 @@ func (f deletionFacts) setFor(h hookFacts) works.Set {
 func decideDeletion(f deletionFacts) deletionPlan {
 	var p deletionPlan
 	if slices.Contains(f.addOn.Finalizers, names.FinalizerDependents) {
-		decideDependents(f, &p)
+		if decideDependents(f, &p); f.ours && len(p.drop) == 0 {
+			p.waits, p.works = true, keptWorks(f)
+		}
 		return p
 	}
 	foreign := slices.Clone(f.addOn.Finalizers)

@@ -17,16 +17,6 @@ const (
 	maxDependents = 5
 )
 
-// dependentFacts are the facts about what depends on an add-on.
-type dependentFacts struct {
-	// knows reports whether this process knows the policies that order add-ons.
-	knows bool
-	// any reports whether there is an add-on that depends on it, on whatever cluster.
-	any bool
-	// there are those of its cluster that it must wait for, as people read them.
-	there []string
-}
-
 // guardsDependents returns the add-on with exactly the finalizer that it needs because others depend on it; nil when
 // nothing changes. It is there before anybody deletes the add-on, so that nothing that depends on it is left alone.
 func guardsDependents(addOn *addonv1beta1.ManagedClusterAddOn, d dependentFacts) *addonv1beta1.ManagedClusterAddOn {
@@ -49,9 +39,6 @@ func decideDependents(f deletionFacts, p *deletionPlan) {
 		p.drop = []string{names.FinalizerDependents}
 		p.because = []string{"No add-on that depends on it is on the cluster any more."}
 		return
-	}
-	if f.ours {
-		p.waits, p.works = true, keptWorks(f)
 	}
 	if !f.dependents.knows {
 		return // The hub manager says what it waits for.

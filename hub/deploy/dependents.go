@@ -83,8 +83,8 @@ func (r *Reconciler) observeDependents(
 		case err != nil:
 			return d, err
 		}
-		stays := other.DeletionTimestamp.IsZero()
-		if stays && (dependent.Optional || goes && addonapi.CleanupPriority(other) > addonapi.CleanupPriority(addOn)) {
+		last := goes && other.DeletionTimestamp.IsZero() && addonapi.CleanupPriority(other) > addonapi.CleanupPriority(addOn)
+		if last || !dependent.Holds(other) {
 			continue
 		}
 		d.there = append(d.there, dependent.Name)

@@ -143,6 +143,16 @@ type deletionFacts struct {
 	hosts map[string]*clusterv1.ManagedCluster
 }
 
+// dependentFacts are the facts about what depends on an add-on.
+type dependentFacts struct {
+	// knows reports whether this process knows the policies that order add-ons.
+	knows bool
+	// any reports whether there is an add-on that depends on it, on whatever cluster.
+	any bool
+	// there are those of its cluster that it must wait for, as people read them.
+	there []string
+}
+
 // hookFacts are the facts about the pre-delete hooks of one side.
 type hookFacts struct {
 	side works.Side

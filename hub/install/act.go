@@ -67,7 +67,7 @@ func (r *Reconciler) actFleet(ctx context.Context, f fleetFacts, p removals) rec
 		return reconcile.FromError(err)
 	}
 	r.recordEvents(f, p)
-	err := r.remove(ctx, f, p)
+	err := errors.Join(r.relabel(ctx, p), r.remove(ctx, f, p))
 	outcome := reconcile.FromError(err).And(reconcile.DoneUntil(p.wake))
 	if len(p.counted) > 0 {
 		outcome = outcome.And(reconcile.DoneUntil(f.now)) // The next pass records what was removed.
@@ -103,6 +103,9 @@ func (r *Reconciler) remove(ctx context.Context, f fleetFacts, p removals) error
 			}
 			if err == nil {
 				err = r.apart(ctx, f, live)
+			}
+			if err == nil {
+				err = r.confirmOthers(ctx, f, c)
 			}
 			if err == nil {
 				err = client.IgnoreNotFound(r.deleteAddOn(ctx, c.addon))

@@ -28,7 +28,7 @@ import (
 // confirm returns an error if the definition and the decisions from which removals follow are not those that the API
 // server has.
 func (r *Reconciler) confirm(ctx context.Context, f fleetFacts, p removals) error {
-	if len(p.remove) == 0 {
+	if len(p.remove)+len(p.relabel) == 0 {
 		return nil
 	}
 	live, err := reconcile.Get(ctx, r.Live, client.ObjectKeyFromObject(f.cma), r.AddOns.WatchedClusterManagementAddOn())

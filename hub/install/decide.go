@@ -36,8 +36,9 @@ type facts struct {
 	managed *clusterv1.ManagedCluster
 	// namespace is that of the cluster; nil when it does not exist.
 	namespace *metav1.PartialObjectMetadata
-	// selected reports whether a placement of the install strategy selects the cluster.
-	selected bool
+	// selected reports whether a placement of the install strategy selects the cluster, and brought whether another add-on
+	// there brings this one along.
+	selected, brought bool
 	// outdated reports whether cma is gone from the API server, or another one has its name. It is asked for an add-on
 	// that went, and for one that does not belong to cma: the garbage collector deletes what belongs to one that is gone.
 	outdated bool
@@ -64,6 +65,8 @@ type plan struct {
 // decide returns the plan for one add-on on one cluster.
 func decide(f facts) plan {
 	cma := f.cma
+	byPlacements := cma != nil && addonapi.StrategyOf(cma).ByPlacements
+	f.selected = f.selected && byPlacements
 	switch {
 	case cma == nil || !cma.GetDeletionTimestamp().IsZero() || !addonapi.Managed(cma):
 		return plan{}
@@ -71,13 +74,16 @@ func decide(f facts) plan {
 		return plan{}
 	case f.outdated:
 		return plan{outdated: true, notReady: fmt.Errorf("ClusterManagementAddOn %s was deleted", cma.GetName())}
-	case !addonapi.StrategyOf(cma).ByPlacements:
-		return ensureOwner(f)
 	case f.selected:
 		return install(f)
 	}
-	p := ensureOwner(f)
-	p.unselected = f.addon != nil
+	var p plan
+	if f.brought {
+		p = install(f)
+	} else {
+		p = ensureOwner(f)
+	}
+	p.unselected = f.addon != nil && (byPlacements || isBrought(f.addon))
 	return p
 }
 
@@ -92,7 +98,7 @@ func install(f facts) plan {
 		Labels: f.addon.GetLabels(), Annotations: f.addon.GetAnnotations(), OwnerReferences: f.addon.GetOwnerReferences(),
 	}
 	changed := setOwner(&want, f.cma, f.owners)
-	if installedBy(f.addon) != "" {
+	if f.selected && (installedBy(f.addon) != "" || isBrought(f.addon)) {
 		want.Labels = maps.Clone(want.Labels)
 		metav1.SetMetaDataLabel(&want, names.LabelInstalledBy, names.InstalledByPlacement)
 		changed = true
@@ -130,16 +136,14 @@ func create(f facts) plan {
 		Name: f.cma.GetName(), Namespace: f.cluster,
 		Labels: map[string]string{names.LabelInstalledBy: names.InstalledByPlacement},
 	}}
+	if !f.selected {
+		addon.Labels[names.LabelInstalledBy] = names.InstalledByDependency
+	}
 	if annotations, differ := copied(nil, f.managed.Annotations, f.asOCM); differ {
 		addon.Annotations = annotations
 	}
 	setOwner(addon, f.cma, f.owners)
 	return plan{create: addon}
-}
-
-// isOurs reports whether placements installed an add-on.
-func isOurs(addon metav1.Object) bool {
-	return addon.GetLabels()[names.LabelInstalledBy] == names.InstalledByPlacement
 }
 
 // unready returns why no add-on can be created on the cluster now, and whether it is because the namespace belongs to

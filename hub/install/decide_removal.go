@@ -72,15 +72,20 @@ func decideRemovals(f fleetFacts) removals {
 		case c.unread: // It keeps its add-on, and an event tells when it can be decoded.
 		case why != nil:
 			r.kept, isUnknown = append(r.kept, why.Error()), true
+		case err == nil && len(c.others.Bring) > 0:
+			r.relabel = append(r.relabel, c)
+			r.concerned.Insert(c.concerned...)
+			continue
 		case err == nil:
 			sure, r.scoped = append(sure, c), r.scoped || len(c.concerned) < len(f.placements)
 			r.concerned.Insert(c.concerned...)
 			continue
-		case wake.IsZero():
+		case wake.IsZero() && !isClosed(err):
 			r.kept = append(r.kept, err.Error())
 		default:
 			r.wake = reconcile.Earliest(r.wake, wake)
 		}
+		r.later(err)
 		if f.counts(c) && f.held(c) {
 			doubted = append(doubted, c)
 		}
@@ -93,6 +98,9 @@ func decideRemovals(f fleetFacts) removals {
 		if len(f.candidates) > len(r.done) && f.now.Sub(since) > fleet.FailoverPeriod {
 			r.kept = append(r.kept, undecided.Why.Error()+", which does not come to an end")
 		}
+	}
+	if r.closed != nil {
+		r.kept = append(r.kept, r.closed.Error())
 	}
 	slices.Sort(r.kept)
 	r.kept = slices.Compact(r.kept)
@@ -173,19 +181,26 @@ func (f fleetFacts) judge(c candidate) (wake time.Time, done bool, why error) {
 			"placement has selected the cluster since; delete them, or label them %s=%s", manager, names.LabelInstalledBy,
 			names.InstalledByPlacement)
 	}
+	if isBrought(c.addon) {
+		if len(c.others.Bring) > 0 {
+			return time.Time{}, true, nil
+		}
+		if why := f.keepsBrought(); why != nil {
+			return time.Time{}, false, why
+		}
+	}
 	if wake, why := admitted(c, f.now); why != nil {
 		return wake, false, why
 	}
 	if wake, why = f.decided(c); why != nil {
 		return reconcile.Earliest(wake, c.fewer), false, why
 	}
-	if len(f.placements) > 0 && len(c.concerned) == 0 {
-		return time.Time{}, false, nil // It is not why the cluster is unselected that it is away.
+	if len(f.placements) == 0 || len(c.concerned) > 0 { // Otherwise it is not unselected because it is away.
+		if wake, why = reachable(c, f.editedSince(c), f.now); why != nil {
+			return reconcile.Earliest(wake, c.fewer), false, why
+		}
 	}
-	wake, why = reachable(c, f.editedSince(c), f.now)
-	if why != nil {
-		wake = reconcile.Earliest(wake, c.fewer)
-	}
+	wake, why = f.goesLater(c)
 	return wake, false, why
 }
 
@@ -216,7 +231,9 @@ func (f fleetFacts) holds(c candidate, u fleet.Undecided) bool {
 // removals do not come to an end explains no later ones. An edit explains nothing that was held before: a user who
 // repairs a Placement does not confirm what it did, and what follows may be the work of others.
 func (f fleetFacts) counts(c candidate) bool {
-	return c.counts() && (f.held(c) || !f.explained(c, func(edited intent) bool {
+	// What another add-on brought along goes with it, whose own removal was one that counts.
+	follows := !c.unread && isBrought(c.addon) && f.others.installs
+	return c.counts() && !follows && (f.held(c) || !f.explained(c, func(edited intent) bool {
 		return !c.absence.noted.After(edited.since.Add(removalPeriod))
 	}))
 }
@@ -286,8 +303,12 @@ func (f fleetFacts) annotate(r removals, state removalState, waits bool) map[str
 func (f fleetFacts) heldText(held []string) string {
 	const most = 5
 	// The text is the same whatever becomes of other clusters, and of what is known about these.
-	text := fmt.Sprintf("placements stopped selecting %d clusters, and no edit of a Placement, of the listed placements "+
-		"or of a ManagedClusterSet explains it: %s. The add-on stays there. To remove it from exactly these clusters, set "+
+	why := "placements stopped selecting %d clusters, and no edit of a Placement, of the listed placements or of a " +
+		"ManagedClusterSet explains it"
+	if len(f.placements) == 0 {
+		why = "no AddOnPolicy brings it to %d clusters any more"
+	}
+	text := fmt.Sprintf(why+": %s. The add-on stays there. To remove it from exactly these clusters, set "+
 		"annotation %s=%s on this ClusterManagementAddOn",
 		len(held), message.List(held, most, ", "), names.AnnotationConfirmRemoval, nameOf(f.cma.GetUID(), held))
 	if given := f.cma.GetAnnotations()[names.AnnotationConfirmRemoval]; given != "" {

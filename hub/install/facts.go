@@ -10,7 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/fleet"
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/clustersets"
+	"github.com/spokelet/spokelet/internal/gate"
 )
 
 // Limit is how many clusters may lose an add-on within fifteen minutes without an edit that explains it. A removal is
@@ -38,6 +40,8 @@ type candidate struct {
 	// concerned are the Placements that matter for it, and fewer is when that may be fewer; set by decideRemovals.
 	concerned []*fleet.Decisions
 	fewer     time.Time
+	// others is what the other add-ons on the cluster mean for it.
+	others gate.Others
 	// unread reports whether the add-on or the cluster cannot be decoded.
 	unread bool
 }
@@ -63,6 +67,9 @@ type fleetFacts struct {
 	undecided map[types.NamespacedName]fleet.Undecided
 	// unjudged are the clusters of which our placement cannot tell whether one selects them.
 	unjudged map[types.NamespacedName]map[string]bool
+	// others is what policies say, and order which add-ons they order.
+	others dependencyFacts
+	order  gate.Order
 	// candidates are in the order of their clusters.
 	candidates []candidate
 	// size is on how many clusters placements installed the add-on; 0 when the limit cannot be reached.
@@ -84,6 +91,11 @@ type fleetFacts struct {
 	limit Limit
 }
 
+// removes reports whether the add-on is removed from clusters: where placements install it, or others bring it along.
+func (f fleetFacts) removes() bool {
+	return f.cma != nil && (addonapi.StrategyOf(f.cma).ByPlacements || f.others.brings)
+}
+
 // removals is the decision about the removal of one add-on from clusters.
 type removals struct {
 	// concerned are the Placements that matter for what is removed.
@@ -93,6 +105,10 @@ type removals struct {
 	// remove are the add-ons to delete, and counted the clusters of those that count for the limit.
 	remove  []candidate
 	counted sets.Set[string]
+	// relabel are the add-ons that no placement selects, and that others bring along.
+	relabel []candidate
+	// closed is why an add-on waits for its windows; nil where none does.
+	closed *closedError
 	// done are the clusters that need no further look.
 	done []string
 	// kept are the reasons why add-ons stay until something changes, without duplicates.

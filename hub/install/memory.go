@@ -44,6 +44,8 @@ type remembered struct {
 	removed map[string]time.Time
 	// earlier holds what an earlier process recorded of that, by minute.
 	earlier map[string]int
+	// brought reports whether an add-on of the name was seen that others brought along.
+	brought bool
 	// reported are the reasons in the last Event about add-ons that are kept.
 	reported string
 }
@@ -286,6 +288,35 @@ func (m *memory) waiting(cluster string) []string {
 	var addons []string
 	for addon, f := range m.fleets {
 		if _, noted := f.unselected[cluster]; noted {
+			addons = append(addons, addon)
+		}
+	}
+	slices.Sort(addons)
+	return addons
+}
+
+// bring remembers that others brought the add-on along to a cluster.
+func (m *memory) bring(addon string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fleet(addon).brought = true
+}
+
+// brought reports whether this process saw that.
+func (m *memory) brought(addon string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f := m.fleets[addon]
+	return f != nil && f.brought
+}
+
+// leaving returns the add-ons of which a cluster may be unselected, in order.
+func (m *memory) leaving() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var addons []string
+	for addon, f := range m.fleets {
+		if len(f.unselected) > 0 {
 			addons = append(addons, addon)
 		}
 	}

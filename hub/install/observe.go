@@ -18,6 +18,7 @@ import (
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/clustersets"
 	"github.com/spokelet/spokelet/internal/decode"
+	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -43,8 +44,13 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 		return f, err
 	}
 	f.selected, err = r.selected(ctx, key.Namespace, addonapi.StrategyOf(f.cma))
+	if err == nil {
+		var o gate.Others
+		o, err = r.othersOn(ctx, r.orderForEvents(ctx), key)
+		f.brought = len(o.Bring) > 0
+	}
 	_, notReady := unready(f)
-	went := f.selected && f.addon == nil && notReady == nil && r.memory.went(key.Name, key.Namespace)
+	went := (f.selected || f.brought) && f.addon == nil && notReady == nil && r.memory.went(key.Name, key.Namespace)
 	if err == nil && (went || getsOwner(f)) {
 		f.outdated, err = r.isOutdated(ctx, f.cma)
 	}
@@ -123,8 +129,10 @@ func (r *Reconciler) observeFleet(ctx context.Context, name string) (f fleetFact
 	if f.cma, err = r.AddOns.PeekClusterManagementAddOn(ctx, name); err != nil || f.cma == nil {
 		return f, err
 	}
-	strategy := addonapi.StrategyOf(f.cma)
-	if !strategy.ByPlacements || !addonapi.Managed(f.cma) || !f.cma.GetDeletionTimestamp().IsZero() {
+	if err := r.observeDependencies(ctx, &f, name); err != nil {
+		return f, err
+	}
+	if !f.removes() || !addonapi.Managed(f.cma) || !f.cma.GetDeletionTimestamp().IsZero() {
 		return f, nil
 	}
 	f.state = parseState(f.cma.GetAnnotations()[names.AnnotationRemovalState])
@@ -280,6 +288,9 @@ func (r *Reconciler) candidates(ctx context.Context, f fleetFacts, name string) 
 		c.addon, err = r.AddOns.PeekAddOn(ctx, key)
 		if err == nil {
 			c.managed, err = r.cluster(ctx, cluster)
+		}
+		if err == nil {
+			c.others, err = r.othersOn(ctx, f.order, key)
 		}
 		if decode.IsUnknown(err) {
 			all = append(all, candidate{cluster: cluster, absence: absence, unread: true})

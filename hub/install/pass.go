@@ -39,7 +39,7 @@ func (r *Reconciler) reconcileFleet(ctx context.Context, name string) (ctrl.Resu
 	case f.cma == nil || !f.cma.GetDeletionTimestamp().IsZero() || !addonapi.Managed(f.cma):
 		r.memory.forgetAddOn(name)
 		return ctrl.Result{}, nil
-	case !addonapi.StrategyOf(f.cma).ByPlacements:
+	case !f.removes():
 		r.memory.forgetAddOn(name)
 		return reconcile.FromError(r.annotate(ctx, f.cma, abandon(f.cma.GetAnnotations()))).Settle(f.now)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/gate"
 )
 
 // Reconciler installs add-ons where Placements select clusters, and removes them where none does any more.
@@ -24,6 +25,8 @@ type Reconciler struct {
 	Workers int
 	// Placements knows what Placements have decided.
 	Placements *fleet.Placements
+	// Gates has the policies and windows of add-ons; nil has none.
+	Gates *gate.Reader
 	// Limit is how many clusters may lose an add-on at once without an edit that explains it; the zero Limit holds
 	// nothing.
 	Limit Limit

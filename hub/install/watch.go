@@ -38,7 +38,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	lifetime := builder.WithPredicates(predicate.Or[client.Object](
 		reconcile.CreatedOrDeleted(), reconcile.DeletionStarted(), predicate.LabelChangedPredicate{}))
 	edited := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	return ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(r.Workers)).
+	b := ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(r.Workers)).
 		Watches(r.AddOns.WatchedClusterManagementAddOn(), r.ofClusterManagementAddOn()).
 		Watches(r.AddOns.WatchedAddOn(), r.ofAddOn()).
 		Watches(&clusterv1beta1.PlacementDecision{}, r.ofDecision()).
@@ -46,8 +46,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&clusterv1.ManagedCluster{}, r.ofCluster()).
 		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.onCluster), lifetime).
 		Watches(&clusterv1beta2.ManagedClusterSet{}, handler.EnqueueRequestsFromMapFunc(r.all), edited).
-		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, handler.EnqueueRequestsFromMapFunc(r.all), edited).
-		Complete(r)
+		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, handler.EnqueueRequestsFromMapFunc(r.all), edited)
+	if r.Gates != nil {
+		b = r.watchPolicies(b)
+	}
+	return b.Complete(r)
 }
 
 // changes are the handlers of one kind for which creation, update and deletion are one function; old is nil for a

@@ -159,12 +159,11 @@ func (f facts) unused(surveys []survey, uncertain bool) []string {
 }
 
 // concludeGate returns the policy with the status after a plan.
-func concludeGate(policy *policies.AddOnPolicy, f facts, p plan) *policies.AddOnPolicy {
+func concludeGate(policy *policies.AddOnPolicy, gated contentsOf) *policies.AddOnPolicy {
 	after := policy.DeepCopy()
 	after.Status = policies.AddOnPolicyStatus{ObservedGeneration: policy.Generation}
-	after.Status.Unused, after.Status.Problem = p.unused, f.gate.Problem()
-	all := make([]gatedContent, 0, len(p.gated))
-	for _, content := range p.gated {
+	all := make([]gatedContent, 0, len(gated))
+	for _, content := range gated {
 		after.Status.Waiting += content.Clusters
 		all = append(all, content)
 	}

@@ -35,7 +35,7 @@ func TestAClusterThatWaitsForAPolicyIsNotStuck(t *testing.T) {
 		fixture.With(fixture.AddOn("b", fixture.Has(cfg, "old")), waits))
 	f.gate = paused()
 	p := decide(f)
-	require.EqualValues(t, 2, concludeGate(f.gate.Policy(), f, p).Status.Waiting)
+	require.EqualValues(t, 2, f.concludePolicy(f.gate.Policy(), p).Status.Waiting)
 	said := conclude(f, p).Status.InstallProgressions[0].Conditions[0].Message
 	assert.NotContains(t, said, "stuck")
 }
@@ -51,7 +51,7 @@ func TestWhoHasNotBegunDoesNotBeginAfterAPause(t *testing.T) {
 	f.admitted, f.ways, f.gate = before.admissions, before.ways, paused()
 	p := decide(f)
 	assert.False(t, p.admissions["a"].granted, "it has not begun, and the add-on is paused")
-	assert.EqualValues(t, 2, concludeGate(f.gate.Policy(), f, p).Status.Waiting)
+	assert.EqualValues(t, 2, f.concludePolicy(f.gate.Policy(), p).Status.Waiting)
 }
 
 // With strategy All the configuration of the add-on asks the gate, and the plan only counts. It has to count the same.
@@ -71,6 +71,6 @@ func TestWhatWaitsForAPolicyIsNotLateWithStrategyAll(t *testing.T) {
 	f.admitted, f.ways, f.gate = before.admissions, before.ways, paused()
 	f.now = f.now.Add(time.Hour) // The configuration of the add-on was asked after the pause, and holds it.
 	p := decide(f)
-	assert.EqualValues(t, 1, concludeGate(f.gate.Policy(), f, p).Status.Waiting)
+	assert.EqualValues(t, 1, f.concludePolicy(f.gate.Policy(), p).Status.Waiting)
 	assert.Equal(t, 0, p.placements[0].Counts.TimedOut, "%v", p.placements[0].Counts)
 }

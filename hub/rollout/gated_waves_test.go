@@ -44,7 +44,7 @@ func byWave(hash string, approved ...string) facts {
 
 // status is what the policy says after a plan.
 func (f facts) status() policies.AddOnPolicyStatus {
-	return concludeGate(f.gate.Policy(), f, decide(f)).Status
+	return f.concludePolicy(f.gate.Policy(), decide(f)).Status
 }
 
 // Shows: policies/policy-wave-order
@@ -100,7 +100,7 @@ func TestAWaveThatIsApprovedAheadIsToldOnlyThatItWaitsForItsTurn(t *testing.T) {
 	assert.Contains(t, p.admissions["b"].reason, "decision groups follow one another")
 	assert.Contains(t, p.admissions["a"].reason, "does not approve content "+names[0].Name+
 		", which is for decision group 0 (canary) of placement ns/p")
-	assert.Len(t, concludeGate(f.gate.Policy(), f, p).Status.Contents, 1)
+	assert.Len(t, f.concludePolicy(f.gate.Policy(), p).Status.Contents, 1)
 }
 
 // With strategy All there are no waves: the content is approved.

@@ -13,10 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/fleet"
+	"github.com/spokelet/spokelet/hub/rollout/planner"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/gate"
+	"github.com/spokelet/spokelet/internal/policies"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -154,19 +156,39 @@ type World struct {
 	States     addonconfig.States
 	// Served are those of the selected clusters without an add-on that will get it.
 	Served map[string]bool
+	// Gate says whether clusters may begin to change, and Clusters is what it knows of them.
+	Gate     gate.Gate
+	Clusters map[string]gate.Cluster
+}
+
+// Rehearsed is what a rehearsal decides beside the admissions.
+type Rehearsed struct {
+	// Placements are the decisions for the placements, in their order.
+	Placements []planner.Result
+	// Policy is the policy of the gate with its next status; nil without one.
+	Policy *policies.AddOnPolicy
+	// Wake is when time alone may change the decision; zero for never.
+	Wake time.Time
 }
 
 // Rehearse does the pass of a reconciler that has no clients: it plans, and remembers what the next pass and Admission
 // need.
-func (r *Reconciler) Rehearse(w World) {
+func (r *Reconciler) Rehearse(w World) Rehearsed {
 	name, members := w.CMA.Name, make(map[string]*member, len(w.AddOns))
 	for _, addOn := range w.AddOns {
 		members[addOn.Namespace] = newMember(addOn, nil).saw(r.members.Known(addOn), w.Now)
 	}
 	r.members.Keep(name, members)
 	before, _ := r.decided.Get(name)
-	r.remember(name, decide(facts{
+	f := facts{
 		now: w.Now, cma: w.CMA, placements: w.Placements, members: members, states: w.States, served: w.Served,
-		admitted: before.admissions, ways: before.ways,
-	}))
+		admitted: before.admissions, ways: before.ways, gate: w.Gate, clusters: w.Clusters,
+	}
+	p := decide(f)
+	r.remember(name, p)
+	said := Rehearsed{Placements: p.placements, Wake: p.wake}
+	if policy := w.Gate.Policy(); policy != nil {
+		said.Policy = f.concludePolicy(policy, p)
+	}
+	return said
 }

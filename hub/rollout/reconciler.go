@@ -185,8 +185,6 @@ func (r *Reconciler) reportGate(ctx context.Context, f facts, p plan) error {
 	if policy == nil {
 		return nil
 	}
-	after := concludeGate(policy, f, p)
-	f.concludeUndo(policy, &after.Status, p)
-	_, err := reconcile.PatchStatus(ctx, r.Client, policy, after)
+	_, err := reconcile.PatchStatus(ctx, r.Client, policy, f.concludePolicy(policy, p))
 	return client.IgnoreNotFound(err)
 }

@@ -50,6 +50,14 @@ func (u *undoing) describe(before *policies.AddOnPolicy) (p policies.PlacementCo
 	return p, isNew
 }
 
+// concludePolicy returns the policy with the status after a plan.
+func (f facts) concludePolicy(policy *policies.AddOnPolicy, p plan) *policies.AddOnPolicy {
+	after := concludeGate(policy, p.gated)
+	after.Status.Unused, after.Status.Problem = p.unused, f.gate.Problem()
+	f.concludeUndo(policy, &after.Status, p)
+	return after
+}
+
 // concludeUndo fills in what the status of a policy says of contents that completed and that were undone.
 func (f facts) concludeUndo(before *policies.AddOnPolicy, status *policies.AddOnPolicyStatus, p plan) {
 	if f.cma == nil {

@@ -61,9 +61,7 @@ func underPolicy(
 
 // statusOf is the status of the policy after a plan.
 func statusOf(f facts, p plan) policies.AddOnPolicyStatus {
-	after := concludeGate(f.gate.Policy(), f, p)
-	f.concludeUndo(f.gate.Policy(), &after.Status, p)
-	return after.Status
+	return f.concludePolicy(f.gate.Policy(), p).Status
 }
 
 // Each case is planned by a process that knows the objects alone, as one that was started just now, or a second one.

@@ -186,7 +186,7 @@ func (r *Reconciler) ofMovedCluster(
 	ctx context.Context, o client.Object, windows []policies.MaintenanceWindow,
 ) []ctrl.Request {
 	return slices.DeleteFunc(r.ofCluster(ctx, o), func(request ctrl.Request) bool {
-		return !slices.ContainsFunc(windows, func(w policies.MaintenanceWindow) bool { return gate.IsFor(&w, request.Name) })
+		return !slices.ContainsFunc(windows, func(w policies.MaintenanceWindow) bool { return w.Spec.IsFor(request.Name) })
 	})
 }
 

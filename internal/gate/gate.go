@@ -81,7 +81,7 @@ func New(addOn string, policy *policies.AddOnPolicy, all []policies.MaintenanceW
 	count := map[string]int{}
 	for i := range all {
 		w := &all[i]
-		if !IsFor(w, addOn) {
+		if !w.Spec.IsFor(addOn) {
 			continue
 		}
 		own = append(own, w)
@@ -98,11 +98,6 @@ func New(addOn string, policy *policies.AddOnPolicy, all []policies.MaintenanceW
 		g.all = append(g.all, one)
 	}
 	return g
-}
-
-// IsFor reports whether a window is for an add-on.
-func IsFor(w *policies.MaintenanceWindow, addOn string) bool {
-	return len(w.Spec.AddOns) == 0 || slices.Contains(w.Spec.AddOns, addOn)
 }
 
 func newWindow(w *policies.MaintenanceWindow) *window {
@@ -174,6 +169,17 @@ func (g Gate) pause() Verdict {
 		why += ": " + reason
 	}
 	return held(why)
+}
+
+// JudgeRemoval decides whether the add-on may go now from a cluster that no placement selects any more. Held has the
+// reason alone.
+func (g Gate) JudgeRemoval(c Cluster, now time.Time) Verdict {
+	if g.policy == nil || g.policy.Spec.Removals != policies.RemovalsInWindows || !g.HasWindows() {
+		return Verdict{}
+	}
+	v := g.judgeWindows(c, now)
+	v.Held = strings.TrimPrefix(v.Held, causes.WaitsForTurn)
+	return v
 }
 
 func held(why string) Verdict { return Verdict{Held: causes.WaitsForTurn + why} }

@@ -89,11 +89,13 @@ const (
 	// is Spokelet's own addition.
 	AnnotationAddonUID = "addon.spokelet.io/addon-uid"
 
-	// LabelInstalledBy on a ManagedClusterAddOn says who created it: InstalledByPlacement for the install reconciler,
-	// which deletes no other. It is Spokelet's own addition.
+	// LabelInstalledBy on a ManagedClusterAddOn says who created it: InstalledByPlacement or InstalledByDependency for
+	// the install reconciler, which deletes no other. It is Spokelet's own addition.
 	LabelInstalledBy = "addon.spokelet.io/installed-by"
 	// InstalledByPlacement is the value of LabelInstalledBy for add-ons that an install strategy of type Placements made.
 	InstalledByPlacement = "placement"
+	// InstalledByDependency is its value for add-ons that the policy of another add-on brought along.
+	InstalledByDependency = "dependency"
 	// AnnotationCopied on a ManagedClusterAddOn lists the annotations that the install reconciler copied from the
 	// ManagedCluster, without AnnotationAddonPrefix and separated by commas. It keeps these in step, and no others. It is
 	// Spokelet's own addition.

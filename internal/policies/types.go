@@ -1,6 +1,8 @@
 package policies
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -207,6 +209,11 @@ type MaintenanceWindowSpec struct {
 	AddOns []string `json:"addOns,omitempty"`
 	// Until is when no occurrence begins any more; nil means never.
 	Until *metav1.Time `json:"until,omitempty"`
+}
+
+// IsFor reports whether the window is for an add-on.
+func (s *MaintenanceWindowSpec) IsFor(addOn string) bool {
+	return len(s.AddOns) == 0 || slices.Contains(s.AddOns, addOn)
 }
 
 // MaintenanceWindowStatus is what the hub manager makes of a MaintenanceWindow.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -29,6 +30,31 @@ type Game struct {
 	// Steps is how many turns the game took, Decisions how many decisions were made.
 	Steps, Decisions int
 	violations       []string
+	// rules are the rules that were looked at.
+	rules map[string]*ruled
+}
+
+// ruled is how often a rule was looked at in a game, and whether it was violated.
+type ruled struct {
+	checks   int
+	violated bool
+}
+
+// Rule reports that a named rule was looked at, and whether it holds; format says what it is that does not.
+func (g *Game) Rule(name string, holds bool, format string, arguments ...any) {
+	if g.rules == nil {
+		g.rules = map[string]*ruled{}
+	}
+	rule := g.rules[name]
+	if rule == nil {
+		rule = &ruled{}
+		g.rules[name] = rule
+	}
+	rule.checks++
+	if !holds {
+		rule.violated = true
+		g.Violate(name+": "+format, arguments...)
+	}
 }
 
 // Violate reports that a property does not hold.
@@ -59,7 +85,13 @@ type Tally struct {
 	// Violated is how many games violated the property, Violations are the first of them in words.
 	Violated   int
 	Violations []string
+	// Rules are the rules that were looked at, by their names.
+	Rules map[string]RuleTally
 }
+
+// RuleTally holds what a run found about one rule: the games and the times that it was looked at, and the games that
+// violated it.
+type RuleTally struct{ Games, Checks, Violated int }
 
 // Run plays the games of one property. It ends early when the context does.
 func Run(ctx context.Context, p Property, o Options) Tally {
@@ -74,13 +106,17 @@ func Run(ctx context.Context, p Property, o Options) Tally {
 		})
 	}
 	group.Wait()
-	sum := Tally{Name: p.Name, Took: time.Since(began)}
+	sum := Tally{Name: p.Name, Took: time.Since(began), Rules: map[string]RuleTally{}}
 	for _, t := range tallies {
 		sum.Games += t.Games
 		sum.Steps += t.Steps
 		sum.Decisions += t.Decisions
 		sum.Violated += t.Violated
 		sum.Violations = append(sum.Violations, t.Violations...)
+		for name, r := range t.Rules {
+			of := sum.Rules[name]
+			sum.Rules[name] = RuleTally{of.Games + r.Games, of.Checks + r.Checks, of.Violated + r.Violated}
+		}
 	}
 	sum.Violations = sum.Violations[:min(len(sum.Violations), maxViolations)]
 	return sum
@@ -94,6 +130,18 @@ func (t *Tally) play(p Property, seed uint64, number int) {
 	t.Games++
 	t.Steps += g.Steps
 	t.Decisions += g.Decisions
+	for name, r := range g.rules {
+		if t.Rules == nil {
+			t.Rules = map[string]RuleTally{}
+		}
+		of := t.Rules[name]
+		of.Games++
+		of.Checks += r.checks
+		if r.violated {
+			of.Violated++
+		}
+		t.Rules[name] = of
+	}
 	if g.Violated() {
 		t.Violated++
 		if len(t.Violations) < maxViolations {
@@ -102,7 +150,7 @@ func (t *Tally) play(p Property, seed uint64, number int) {
 	}
 }
 
-// Print writes the tallies as one table, and below it the violations.
+// Print writes the tallies as one table, the rules of each as another one, and below them the violations.
 func Print(w io.Writer, seed uint64, tallies []Tally) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "seed %d\tfleets\tsteps\tdecisions\tdecisions/s\tviolations\n", seed)
@@ -112,6 +160,19 @@ func Print(w io.Writer, seed uint64, tallies []Tally) error {
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("printing the table: %w", err)
+	}
+	for _, t := range tallies {
+		if len(t.Rules) == 0 {
+			continue
+		}
+		fmt.Fprintf(table, "\nrule of %s\tfleets\ttimes\tviolations\n", t.Name)
+		for _, name := range slices.Sorted(maps.Keys(t.Rules)) {
+			r := t.Rules[name]
+			fmt.Fprintf(table, "%s\t%d\t%d\t%d\n", name, r.Games, r.Checks, r.Violated)
+		}
+		if err := table.Flush(); err != nil {
+			return fmt.Errorf("printing the rules: %w", err)
+		}
 	}
 	for _, t := range tallies {
 		for _, violation := range t.Violations {

@@ -80,7 +80,26 @@ func (p *Plugin) approved(ctx context.Context, kind, name string, dry bool) erro
 		_, err := fmt.Fprintln(p.Streams.Out, "nothing waits for a person")
 		return err
 	}
+	if kind == report.KindCluster && !dry {
+		if err := mayApprove(ctx, hub, edits); err != nil {
+			return err
+		}
+	}
 	return p.carryOut(ctx, hub, edits, dry)
+}
+
+// mayApprove asks the hub whether the requests of a cluster can be approved, before that is accepted: a person who may
+// accept clusters and not approve requests would leave one that is accepted and cannot join.
+func mayApprove(ctx context.Context, hub *fleet.Hub, edits []sentence) error {
+	for _, edit := range edits {
+		if edit.refused() || edit.Resource != fleet.ResourceOf[fleet.Request]() {
+			continue
+		}
+		if err := carry(ctx, hub, edit, true); err != nil {
+			return fmt.Errorf("nothing was written: %w", err)
+		}
+	}
+	return nil
 }
 
 // sentence is a write, with what is said about it; a write without operations is one that is refused.

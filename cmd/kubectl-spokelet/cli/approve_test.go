@@ -8,6 +8,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/pem"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -68,10 +69,11 @@ func TestACandidateIsAcceptedAndItsOwnRequestsAreApproved(t *testing.T) {
 		"system:open-cluster-management:store-201:a, groups system:open-cluster-management:store-201")
 	assert.Contains(t, lines[2], "request store-201-evil of user bootstrap\\u001b[31m is not approved: ")
 	assert.Contains(t, lines[2], "system:masters")
-	require.Len(t, h.written, 2, "nothing but what was said")
-	assert.Contains(t, h.written[0], pathClusters+`/store-201 [{"op":"test","path":"/metadata/uid","value":"u"},`)
-	assert.Contains(t, h.written[1], pathRequests+`/store-201-good/approval [{"op":"test","path":"/metadata/uid",`)
-	assert.Contains(t, h.written[1], `"type":"Approved","status":"True"`)
+	require.Len(t, h.written, 3, "nothing but what was said")
+	assert.Contains(t, h.written[0], pathRequests+"/store-201-good/approval?dryRun=All", "it is asked whether that may be")
+	assert.Contains(t, h.written[1], pathClusters+`/store-201 [{"op":"test","path":"/metadata/uid","value":"u"},`)
+	assert.Contains(t, h.written[2], pathRequests+`/store-201-good/approval [{"op":"test","path":"/metadata/uid",`)
+	assert.Contains(t, h.written[2], `"type":"Approved","status":"True"`)
 
 	dry := gate(t)
 	got = plays(t, dry, "approve", "cluster", "store-201", "--dry-run")
@@ -111,12 +113,28 @@ func TestWhatIsNotApproved(t *testing.T) {
 	}
 }
 
+// A person who may accept clusters and not approve their requests would leave a cluster that is accepted and cannot join.
+func TestAClusterIsNotAcceptedWhoseRequestsMayNotBeApproved(t *testing.T) {
+	h := gate(t)
+	h.fails = func(r *http.Request) int {
+		if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/approval") {
+			return http.StatusForbidden
+		}
+		return 0
+	}
+	got := plays(t, h, "approve", "cluster", "store-201")
+	assert.Equal(t, statusBlind, got.status, got.out)
+	assert.Contains(t, got.errs, "nothing was written")
+	assert.Empty(t, h.written)
+}
+
 func TestAWriteThatFailsIsTold(t *testing.T) {
 	h := gate(t)
 	h.changed = true
 	got := plays(t, h, "approve", "cluster", "store-201")
 	assert.Equal(t, statusProblem, got.status)
-	assert.Contains(t, got.errs, "changing managedclusters.cluster.open-cluster-management.io store-201: Conflict")
+	assert.Contains(t, got.errs, "nothing was written")
+	assert.Contains(t, got.errs, "changing certificatesigningrequests.certificates.k8s.io store-201-good: Conflict")
 	assert.Empty(t, got.out, "nothing is said to be written that is not")
 }
 

@@ -193,8 +193,8 @@ func TestNothingIsWritten(t *testing.T) {
 
 func TestAWrongUseSaysWhatIsRight(t *testing.T) {
 	for said, args := range map[string][]string{
-		"why, one of addon, cluster, work, csr, and a name": {"why", "pod", "x"},
-		"it is get clusters, get addons or get works":       {"get", "pods"},
+		"why, one of addon, cluster, work, csr, and a name":        {"why", "pod", "x"},
+		"it is get clusters, get addons, get works or get windows": {"get", "pods"},
 		"unknown command":        {"explain"},
 		"unknown flag: --nowait": {"check", "--nowait"},
 		"--output is json, yaml, name or wide, and not \"xml\"":             {"check", "-o", "xml"},

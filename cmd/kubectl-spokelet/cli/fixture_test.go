@@ -59,6 +59,8 @@ type hub struct {
 	// fails says with which status a request is refused; zero for none, and StatusOK for an answer without content. nil
 	// refuses none.
 	fails func(*http.Request) int
+	// without reports that no hub manager looks at policies.
+	without bool
 	// watched is called when a client watches; nil for nothing.
 	watched func()
 	// asked are the requests, accepted the types that they ask for, and queries the rest of their addresses.
@@ -91,7 +93,7 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		default:
 			refuse(status, map[int]string{
-				http.StatusUnauthorized: "Unauthorized", http.StatusGone: "Expired", http.StatusServiceUnavailable: "ServiceUnavailable",
+				http.StatusForbidden: "Forbidden", http.StatusUnauthorized: "Unauthorized", http.StatusGone: "Expired", http.StatusServiceUnavailable: "ServiceUnavailable",
 			}[status])
 			return
 		}
@@ -117,6 +119,12 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPost && plural == "addonpolicies":
 		body, _ := io.ReadAll(r.Body)
 		h.written = append(h.written, r.URL.RequestURI()+" "+string(body))
+		made := map[string]any{}
+		_ = json.Unmarshal(body, &made)
+		if !h.without { // A hub manager sees it at once.
+			made["status"] = map[string]any{"observedGeneration": 1}
+		}
+		h.lists[path] = append(h.lists[path], made)
 		write(http.StatusCreated, map[string]any{})
 	case r.Method == http.MethodPost && plural == "selfsubjectaccessreviews":
 		var review authorizationv1.SelfSubjectAccessReview

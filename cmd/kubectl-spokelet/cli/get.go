@@ -33,17 +33,21 @@ func (p *Plugin) get() *cobra.Command {
 	var notReady, everywhere bool
 	var again watch
 	c := &cobra.Command{
-		Use: "get (clusters | addons | works)", Short: "List clusters, add-ons or works with what is wrong with them",
+		Use:       "get (clusters | addons | works | windows)",
+		Short:     "List clusters, add-ons, works or maintenance windows with what is wrong with them",
 		Example:   "  kubectl spokelet get clusters -o wide\n  kubectl spokelet get addons -A --not-ready",
-		ValidArgs: []string{"clusters", "addons", "works"},
+		ValidArgs: []string{"clusters", "addons", "works", "windows"},
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 || !slices.Contains(c.ValidArgs, args[0]) {
-				return fmt.Errorf("%w: it is get clusters, get addons or get works", errUse)
+				return fmt.Errorf("%w: it is get clusters, get addons, get works or get windows", errUse)
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.watched(c.Context(), again, func(ctx context.Context) error {
+				if args[0] == "windows" {
+					return p.windows(ctx, notReady)
+				}
 				return p.got(ctx, args[0], notReady, everywhere)
 			})
 		},

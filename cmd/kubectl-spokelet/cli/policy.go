@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,10 +15,7 @@ import (
 )
 
 // addOnPolicies is the resource of AddOnPolicies.
-func addOnPolicies() fleet.Resource {
-	gv := policies.GroupVersion()
-	return fleet.Resource{Group: gv.Group, Version: gv.Version, Plural: "addonpolicies"}
-}
+func addOnPolicies() fleet.Resource { return fleet.ResourceOf[fleet.Policy]() }
 
 // pause returns the command that pauses an add-on.
 func (p *Plugin) pause() *cobra.Command {
@@ -103,65 +99,6 @@ func resuming(name string, policy *policies.AddOnPolicy) (sentence, error) {
 	}, nil
 }
 
-// approveContent returns the command that approves what clusters wait for.
-func (p *Plugin) approveContent() *cobra.Command {
-	var content string
-	c := p.rules(func(name string, policy *policies.AddOnPolicy) (sentence, error) {
-		return approving(name, policy, content)
-	}, cobra.Command{
-		Use: "approve addon NAME", Short: "Approve the content that clusters wait for",
-		Long: "approve adds a content to spec.approved of the AddOnPolicy of the add-on. It approves the only one that " +
-			"clusters wait for, or the one that --content names. Other content has another name, so an approval never covers " +
-			"what is written later.",
-		Example: "  kubectl spokelet rollout approve addon logs --dry-run",
-	})
-	c.Flags().StringVar(&content, "content", "", "the name of the content, as status.contents has it")
-	return c
-}
-
-// approving returns the write that approves a content; an empty one means the only one that waits.
-func approving(name string, policy *policies.AddOnPolicy, content string) (sentence, error) {
-	if policy == nil || policy.Spec.Approval != policies.ApprovalPerRollout {
-		return sentence{}, fmt.Errorf("%w: add-on %s needs no approval: there is no AddOnPolicy with approval PerRollout",
-			errUse, name)
-	}
-	var open, said []string
-	for _, c := range policy.Status.Contents {
-		if !c.Approved && !slices.Contains(policy.Spec.Approved, c.Name) {
-			open = append(open, c.Name)
-			said = append(said, fmt.Sprintf("%s (%s)", c.Name, strings.Join(c.Configurations, ", ")))
-		}
-	}
-	switch {
-	case policy.Status.ObservedGeneration != policy.Generation && content == "":
-		return sentence{}, fmt.Errorf("%w: the hub manager has not seen the present AddOnPolicy %s yet; try again",
-			errUse, name)
-	case content == "" && len(open) == 0:
-		return sentence{}, fmt.Errorf("%w: no cluster waits for an approval of add-on %s", errUse, name)
-	case content == "" && len(open) > 1:
-		return sentence{}, fmt.Errorf("%w: clusters wait for several contents, name one with --content: %s", errUse,
-			strings.Join(said, "; "))
-	case content == "":
-		content = open[0]
-	case slices.Contains(policy.Spec.Approved, content):
-		return sentence{}, fmt.Errorf("%w: content %s of add-on %s is approved already", errUse, content, name)
-	}
-	what := content + ", for which no cluster of a placement is known to wait,"
-	if at := slices.Index(open, content); at >= 0 {
-		what = said[at]
-	}
-	edit := sentence{
-		says: fmt.Sprintf("AddOnPolicy %s: content %s is approved", name, what),
-		Edit: fleet.Edit{Resource: addOnPolicies(), Name: name, Operations: sameUID(policy)},
-	}
-	path, value := "/spec/approved", any([]string{content})
-	if len(policy.Spec.Approved) > 0 {
-		path, value = path+"/-", content
-	}
-	edit.Operations = append(edit.Operations, fleet.Operation{Op: "add", Path: path, Value: value})
-	return edit, nil
-}
-
 // rule reads the policy of an add-on, and carries out and prints what follows of it.
 func (p *Plugin) rule(ctx context.Context, name string, dry bool, decide ruling) error {
 	if p.from != "" {
@@ -192,5 +129,8 @@ func (p *Plugin) rule(ctx context.Context, name string, dry bool, decide ruling)
 	if err != nil {
 		return err
 	}
-	return p.carryOut(ctx, hub, []sentence{edit}, dry)
+	if err := p.carryOut(ctx, hub, []sentence{edit}, dry); err != nil || dry {
+		return err
+	}
+	return p.comesIntoForce(ctx, r, name)
 }

@@ -27,7 +27,7 @@ func readingOfHub(t *testing.T) [][]string {
 		{"check"}, {"tree"}, {"why", "addon", "logs", "-n", "store-003"}, {"why", "cluster", "store-201"},
 		{"why", "csr", "store-201-abcde"}, {"why", "work", "addon-logs-deploy-0", "-n", "store-003"}, {"get", "works", "-A"},
 		{"events", "-A"}, {"events", "addon", "logs", "-n", "store-003"}, {"events", "cluster", "store-003"},
-		{"rollout", "status", "addon", "logs"},
+		{"rollout", "status", "addon", "logs"}, {"get", "windows"},
 		{"bundle", "-f", filepath.Join(t.TempDir(), "x.tgz")},
 		{"trace", "deploy/agent", "-n", "logs", "--context", "store", "--hub-context", "hub"},
 	}

@@ -135,7 +135,8 @@ func readRollout(ctx context.Context, r *fleet.Reader, name string) (report.Roll
 	if len(far.Placements) == 0 {
 		return far, fmt.Errorf("%w: there is no add-on %s, or it is on no cluster", errUse, name)
 	}
-	return far, nil
+	far.Policy, far.Windows, err = facts.Policy(ctx, r, name)
+	return far, err
 }
 
 // kept is a content that the hub keeps for an add-on.

@@ -88,7 +88,7 @@ func (p *Plugin) grown(ctx context.Context, r *fleet.Reader, args []string, all 
 			return report.Node{}, err
 		}
 		if len(f.Clusters) == 0 && !r.LacksObject("managedclusters", name) {
-			return report.Nothing(kind, name, "there is no ManagedCluster of this name"), nil
+			return report.NoCluster(name), nil
 		}
 		f.Now = p.Now()
 		works, err := fleet.List[fleet.Work](ctx, r, fleet.Query{Namespace: name})

@@ -187,6 +187,19 @@ func Decisions(ctx context.Context, r *fleet.Reader, d *fleet.Definition) ([]fle
 	return all, nil
 }
 
+// Policy reads the AddOnPolicy of an add-on, and the windows that are for it; none where the hub has no such kinds.
+func Policy(ctx context.Context, r *fleet.Reader, addOn string) (*report.Policy, []report.Window, error) {
+	found, err := fleet.Offered[fleet.Policy](ctx, r, fleet.Query{Name: addOn})
+	if err != nil {
+		return nil, nil, err
+	}
+	windows, err := fleet.Offered[fleet.Window](ctx, r, fleet.Query{})
+	if err != nil || len(found) == 0 {
+		return nil, report.WindowsOf(windows, addOn), err
+	}
+	return report.PolicyOf(&found[0]), report.WindowsOf(windows, addOn), nil
+}
+
 // Placements reads the placements of an add-on themselves; those that are gone are left out.
 func Placements(ctx context.Context, r *fleet.Reader, d *fleet.Definition) ([]fleet.Placement, error) {
 	if d == nil {

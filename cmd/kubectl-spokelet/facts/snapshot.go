@@ -22,9 +22,13 @@ type Snapshot struct {
 	Groups          []report.Group
 	Alikes          []report.Likes
 	Matrix          []report.AddOnRow
+	// Policies are the AddOnPolicies, and Windows the MaintenanceWindows, by name.
+	Policies []*report.Policy
+	Windows  []report.Window
 	// Gaps are what could not be read.
 	Gaps []fleet.Gap
 
+	windows   []fleet.Window
 	source    fleet.Source
 	lacksPart func(plural string) bool
 	rollouts  map[string]report.Rollout
@@ -48,6 +52,9 @@ func Take(ctx context.Context, r *fleet.Reader, now time.Time) (*Snapshot, error
 	if s.Decisions, err = fleet.List[fleet.Decision](ctx, r, fleet.Query{}); err != nil {
 		return nil, err
 	}
+	if err := s.readRules(ctx, r); err != nil {
+		return nil, err
+	}
 	s.Now = now
 	if s.Findings, err = Hub(ctx, r, s.Clusters, now); err != nil {
 		return nil, err
@@ -55,6 +62,33 @@ func Take(ctx context.Context, r *fleet.Reader, now time.Time) (*Snapshot, error
 	s.Gaps, s.lacksPart = r.Gaps, r.LacksPart
 	s.judge()
 	return s, nil
+}
+
+// readRules reads policies and windows.
+func (s *Snapshot) readRules(ctx context.Context, r *fleet.Reader) error {
+	found, err := fleet.Offered[fleet.Policy](ctx, r, fleet.Query{})
+	if err != nil {
+		return err
+	}
+	for i := range found {
+		s.Policies = append(s.Policies, report.PolicyOf(&found[i]))
+	}
+	slices.SortFunc(s.Policies, func(a, b *report.Policy) int { return strings.Compare(a.AddOn, b.AddOn) })
+	s.windows, err = fleet.Offered[fleet.Window](ctx, r, fleet.Query{})
+	s.Windows = report.WindowsOf(s.windows, "")
+	return err
+}
+
+// Rules returns the policy of an add-on, which is nil for none, and the windows that are for it.
+func (s *Snapshot) Rules(addOn string) (*report.Policy, []report.Window) {
+	at, found := slices.BinarySearchFunc(s.Policies, addOn, func(p *report.Policy, name string) int {
+		return strings.Compare(p.AddOn, name)
+	})
+	windows := report.WindowsOf(s.windows, addOn)
+	if !found {
+		return nil, windows
+	}
+	return s.Policies[at], windows
 }
 
 // judge judges what was read.

@@ -52,6 +52,7 @@ func resources() []Resource {
 	return []Resource{
 		ResourceOf[Cluster](), ResourceOf[AddOn](), ResourceOf[Definition](), ResourceOf[Placement](),
 		ResourceOf[Decision](), ResourceOf[Work](), ResourceOf[Request](), ResourceOf[Lease](), Events(),
+		ResourceOf[Policy](), ResourceOf[Window](),
 	}
 }
 

@@ -199,7 +199,7 @@ type Lease struct {
 
 // object is any of these kinds.
 type object interface {
-	Cluster | AddOn | Definition | Placement | Decision | Work | Request | Lease
+	Cluster | AddOn | Definition | Placement | Decision | Work | Request | Lease | Policy | Window
 }
 
 // metaOf reads the metadata of an object without its type.

@@ -47,6 +47,10 @@ func ResourceOf[T object]() Resource {
 		return Resource{Group: clusterv1.GroupName, Version: "v1beta1", Plural: "placementdecisions", Namespaced: true}
 	case Work:
 		return Resource{Group: workv1.GroupName, Version: "v1", Plural: "manifestworks", Namespaced: true}
+	case Policy:
+		return policyResource("addonpolicies")
+	case Window:
+		return policyResource("maintenancewindows")
 	case Request:
 		return Resource{Group: "certificates.k8s.io", Version: "v1", Plural: "certificatesigningrequests"}
 	}

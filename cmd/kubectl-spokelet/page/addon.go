@@ -24,6 +24,9 @@ type addOnData struct {
 	// Stage and Of name the stage and the placement whose clusters are asked for; empty for none.
 	Stage, Of string
 	Clusters  pages[string]
+	// Policy is its policy; nil for none. Windows are those that are for it.
+	Policy  *ruled
+	Windows windows
 }
 
 // placement is how far the clusters of a placement are, as it is drawn.
@@ -72,6 +75,8 @@ func (p *Page) addOn(_ context.Context, s kept, r *http.Request) (view, error) {
 			d.Clusters = ofStage(one, report.Stage(d.Stage), d.Name, r)
 		}
 	}
+	policy, windows := s.Rules(d.Name)
+	d.Policy, d.Windows = ruledBy(policy, s.Now), shownWindows(windows)
 	var all []shown
 	for _, g := range s.Groups {
 		if g.First.Name == d.Name && g.First.Kind != report.KindCluster {

@@ -63,6 +63,9 @@ type fleetData struct {
 	Matrix    []matrixRow
 	Moving    []report.AddOnRow
 	Alikes    pages[likes]
+	// Policies are those of add-ons, and Windows what is shown of the windows.
+	Policies []*ruled
+	Windows  windows
 }
 
 func (p *Page) fleet(_ context.Context, s kept, r *http.Request) (view, error) {
@@ -70,6 +73,10 @@ func (p *Page) fleet(_ context.Context, s kept, r *http.Request) (view, error) {
 		Clusters: len(s.Clusters), AddOns: len(s.AddOns), Findings: s.Findings, Standings: report.Standings(),
 	}
 	d.verdict = judged(s)
+	for _, policy := range s.Policies {
+		d.Policies = append(d.Policies, ruledBy(policy, s.Now))
+	}
+	d.Windows = shownWindows(s.Windows)
 	for _, row := range s.Matrix {
 		drawn := matrixRow{AddOnRow: row, Bar: bar(barOrder(), row.Counts)}
 		for _, standing := range report.Standings() {

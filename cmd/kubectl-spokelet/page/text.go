@@ -41,6 +41,7 @@ func functions(now time.Time) template.FuncMap {
 		"iso":  func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
 		"sign": sign, "word": word, "class": class, "count": count, "number": number,
 		"to":      to,
+		"waits":   func(clusters int32) string { return report.WaitsFor(int(clusters)) },
 		"repeats": repeats, "span": duration.HumanDuration,
 		"title": func(code causes.Code) string { return causes.Titles()[code] },
 	}

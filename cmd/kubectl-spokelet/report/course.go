@@ -2,7 +2,7 @@ package report
 
 import (
 	"cmp"
-	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -12,6 +12,7 @@ import (
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
+	"github.com/spokelet/spokelet/hub/rollout/planner"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -29,41 +30,26 @@ type Wave struct {
 	Clusters []Moved
 }
 
-// Waves returns the waves of a rollout: those that the strategy makes of the decision groups of its placement. ref is
-// the placement; nil for clusters that no placement selects.
+// Waves returns the waves of a rollout: those that the planner of the hub manager makes of the decision groups of its
+// placement. ref is the placement; nil for clusters that no placement selects.
 func Waves(p PlacementRollout, ref *fleet.PlacementRef, decisions []fleet.Decision) []Wave {
-	groups := map[string]group{}
+	groups, strategy := map[string]group{}, clusterv1alpha1.RolloutStrategy{}
 	if ref != nil {
-		groups = decisionGroups(*ref, decisions)
+		groups, strategy = decisionGroups(*ref, decisions), ref.Strategy
 	}
-	at := map[string]int{}
-	var waves []Wave
-	var order []group
+	of, clusters := planner.WavesOf(strategy), map[planner.WaveID][]Moved{}
 	for _, stages := range p.Stages {
 		for _, cluster := range stages.Clusters {
-			of := waveOf(ref, groups[cluster])
-			n, known := at[of.title]
-			if !known {
-				n = len(waves)
-				at[of.title] = n
-				waves, order = append(waves, Wave{Name: of.title}), append(order, of)
-			}
-			waves[n].Clusters = append(waves[n].Clusters, Moved{Cluster: cluster, Stage: stages.Stage})
+			wave := of.Of(groups[cluster].index, groups[cluster].name)
+			clusters[wave] = append(clusters[wave], Moved{Cluster: cluster, Stage: stages.Stage})
 		}
 	}
-	indexes := make([]int, len(waves))
-	for i := range indexes {
-		indexes[i] = i
-	}
-	slices.SortFunc(indexes, func(a, b int) int {
-		return cmp.Or(cmp.Compare(order[a].rank, order[b].rank), cmp.Compare(order[a].index, order[b].index))
-	})
-	sorted := make([]Wave, 0, len(waves))
-	for _, i := range indexes {
-		slices.SortStableFunc(waves[i].Clusters, func(a, b Moved) int {
+	sorted := make([]Wave, 0, len(clusters))
+	for _, wave := range slices.SortedFunc(maps.Keys(clusters), planner.WaveID.Compare) {
+		slices.SortStableFunc(clusters[wave], func(a, b Moved) int {
 			return cmp.Or(cmp.Compare(far(a.Stage), far(b.Stage)), cmp.Compare(a.Cluster, b.Cluster))
 		})
-		sorted = append(sorted, waves[i])
+		sorted = append(sorted, Wave{Name: wave.String(), Clusters: clusters[wave]})
 	}
 	return sorted
 }
@@ -73,12 +59,10 @@ func far(s Stage) int {
 	return slices.Index([]Stage{StageComplete, StageFailed, StageMoving, StageWaiting, StageAbsent}, s)
 }
 
-// group is a decision group, and which wave it is.
+// group is a decision group.
 type group struct {
 	index int
 	name  string
-	title string
-	rank  int
 }
 
 // decisionGroups returns the decision group of each cluster of a placement.
@@ -98,41 +82,6 @@ func decisionGroups(ref fleet.PlacementRef, decisions []fleet.Decision) map[stri
 		}
 	}
 	return all
-}
-
-// waveOf returns the wave that a strategy makes of a decision group: mandatory groups come first, each alone. Further
-// groups are waves of ProgressivePerGroup, and one wave of other strategies.
-func waveOf(ref *fleet.PlacementRef, g group) group {
-	const mandatory, further = 0, 1
-	if ref == nil {
-		return group{title: "all", rank: further}
-	}
-	g.title = fmt.Sprintf("group %d", g.index)
-	if g.name != "" {
-		g.title += " (" + g.name + ")"
-	}
-	s := ref.Strategy
-	var first []clusterv1alpha1.MandatoryDecisionGroup
-	switch {
-	case s.Type == clusterv1alpha1.Progressive && s.Progressive != nil:
-		first = s.Progressive.MandatoryDecisionGroups.MandatoryDecisionGroups
-	case s.Type == clusterv1alpha1.ProgressivePerGroup && s.ProgressivePerGroup != nil:
-		first = s.ProgressivePerGroup.MandatoryDecisionGroups.MandatoryDecisionGroups
-	}
-	is := func(m clusterv1alpha1.MandatoryDecisionGroup) bool {
-		return m.GroupName != "" && m.GroupName == g.name || m.GroupName == "" && int(m.GroupIndex) == g.index
-	}
-	switch {
-	case slices.ContainsFunc(first, is):
-		g.rank, g.title = mandatory, g.title+", mandatory"
-	case s.Type == clusterv1alpha1.ProgressivePerGroup && g.index >= 0:
-		g.rank = further
-	case len(first) > 0:
-		return group{title: "all others", rank: further + 1}
-	default:
-		return group{title: "all", rank: further + 1}
-	}
-	return g
 }
 
 // Reached is when a cluster reached its stage.

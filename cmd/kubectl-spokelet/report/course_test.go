@@ -46,24 +46,24 @@ func TestTheWavesAreThoseOfTheStrategy(t *testing.T) {
 		strategy s
 		waves    []string
 	}{
-		"without a strategy all are one": {s{}, []string{"all: c d b a e"}},
-		"of all, too":                    {s{Type: clusterv1alpha1.All}, []string{"all: c d b a e"}},
+		"without a strategy all are one": {s{}, []string{"all clusters: c d b a e"}},
+		"of all, too":                    {s{Type: clusterv1alpha1.All}, []string{"all clusters: c d b a e"}},
 		"of Progressive all are one": {
-			s{Type: clusterv1alpha1.Progressive, Progressive: &clusterv1alpha1.RolloutProgressive{}}, []string{"all: c d b a e"},
+			s{Type: clusterv1alpha1.Progressive, Progressive: &clusterv1alpha1.RolloutProgressive{}}, []string{"all clusters: c d b a e"},
 		},
 		"but for the mandatory groups": {
 			s{Type: clusterv1alpha1.Progressive, Progressive: &clusterv1alpha1.RolloutProgressive{MandatoryDecisionGroups: first}},
-			[]string{"group 1 (canary), mandatory: c", "all others: d b a e"},
+			[]string{"mandatory decision group 1 (canary): c", "all other clusters: d b a e"},
 		},
 		"of groups each is one, by index": {
 			s{Type: clusterv1alpha1.ProgressivePerGroup, ProgressivePerGroup: &clusterv1alpha1.RolloutProgressivePerGroup{}},
-			[]string{"group 0: b a", "group 1 (canary): c", "group 2: d", "group 10: e"},
+			[]string{"decision group 0: b a", "decision group 1 (canary): c", "decision group 2: d", "decision group 10: e"},
 		},
 		"and the mandatory ones come first": {
 			s{Type: clusterv1alpha1.ProgressivePerGroup, ProgressivePerGroup: &clusterv1alpha1.RolloutProgressivePerGroup{
 				MandatoryDecisionGroups: second,
 			}},
-			[]string{"group 2, mandatory: d", "group 0: b a", "group 1 (canary): c", "group 10: e"},
+			[]string{"mandatory decision group 2: d", "decision group 0: b a", "decision group 1 (canary): c", "decision group 10: e"},
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {

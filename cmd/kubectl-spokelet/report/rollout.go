@@ -77,6 +77,9 @@ type Rollout struct {
 	Complete bool `json:"complete"`
 	// Failed is how many clusters count as failed.
 	Failed int `json:"failed"`
+	// Policy is what the AddOnPolicy of the add-on says, and Windows are the MaintenanceWindows that are for it.
+	Policy  *Policy  `json:"policy,omitempty"`
+	Windows []Window `json:"windows,omitempty"`
 }
 
 // RolloutOf judges how far an add-on is. Of several Placements that select a cluster, the last one counts.

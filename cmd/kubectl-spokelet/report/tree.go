@@ -128,6 +128,11 @@ func Nothing(kind, name, why string) Node {
 	return Node{Name: kind + "/" + name, Code: causes.ObjectMissing, Message: why}
 }
 
+// NoCluster returns the node of a cluster that does not exist.
+func NoCluster(name string) Node {
+	return row(KindCluster+"/"+name, ClusterChain(name, ClusterFacts{}).Problem)
+}
+
 // tree is a fleet with what is wrong with it.
 type tree struct {
 	Fleet

@@ -20,6 +20,12 @@ func (t Terminal) Rollout(r report.Rollout) error {
 		verdict = report.Count(r.Failed, "cluster") + " failed"
 	}
 	p.line("%s", p.paint(strong, "addon/"+p.text(r.AddOn)+": "+verdict))
+	if r.Policy != nil {
+		p.policy(r.Policy)
+	}
+	for _, w := range r.Windows {
+		p.window(w)
+	}
 	for _, placement := range r.Placements {
 		name := "clusters that no placement selects"
 		if placement.Placement != "" {

@@ -28,5 +28,16 @@ func Harmful() (*Hub, error) {
 	for _, addOn := range []string{"logs", Hostile, "javascript:alert(1)"} {
 		s.define(addOn, since(10, condition("Progressing", "Unknown", Hostile, long)))
 	}
+	for _, name := range []string{"logs", Hostile} {
+		s.put(rules, object{name: name}, map[string]any{
+			"spec": map[string]any{"paused": map[string]any{"reason": long}, "approval": Hostile},
+			"status": map[string]any{"waiting": 1, "unused": []any{Hostile}, "contents": []any{map[string]any{
+				"name": Hostile, "wave": long, "configurations": []any{Hostile}, "clusters": 1,
+			}}},
+		})
+		s.window(name, map[string]any{
+			"kind": Hostile, "schedule": long, "duration": "1h", "timeZone": Hostile,
+		}, map[string]any{"problem": long, "clusters": -1})
+	}
 	return s.Hub, errors.Join(s.failed...)
 }

@@ -16,6 +16,8 @@ const (
 	policies    = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 	bindings    = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
 	kinds       = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	rules       = "/apis/addon.spokelet.io/v1alpha1/addonpolicies"
+	windows     = "/apis/addon.spokelet.io/v1alpha1/maintenancewindows"
 )
 
 // Noon is the time of the fleets of a shop.
@@ -99,17 +101,12 @@ func Shop(step int) (*Hub, error) {
 	})
 	s.logs()
 	s.metrics(step)
-	for _, addOn := range []string{"policy", "proxy"} {
-		s.define(addOn, completed("44/44 completed"))
-		for i, name := range stores() {
-			var bad []map[string]any
-			if addOn == "proxy" && i%22 == 21 {
-				bad = append(bad, since(61, condition("Available", "Unknown", "ManagedClusterAddOnLeaseUpdateStopped",
-					"proxy add-on stopped updating its lease.")))
-			}
-			s.addOn(installed{name, addOn, "2", "2"}, bad...)
-		}
+	s.rule()
+	s.define("policy", completed("44/44 completed"))
+	for _, name := range stores() {
+		s.addOn(installed{name, "policy", "2", "2"})
 	}
+	s.proxy()
 	return s.Hub, errors.Join(s.failed...)
 }
 
@@ -118,7 +115,7 @@ func newShop() *shop {
 	s := &shop{Hub: &Hub{lists: map[string][]object{}}}
 	for _, list := range []string{
 		clusters, addOns, definitions, decisions, works, requests, leases, events, placements, deployments, policies,
-		bindings, kinds,
+		bindings, kinds, rules, windows,
 	} {
 		s.lists[list] = nil
 	}

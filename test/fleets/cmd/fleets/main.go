@@ -16,6 +16,7 @@ import (
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/hub/rollout/planner"
 	"github.com/spokelet/spokelet/test/fleets"
+	"github.com/spokelet/spokelet/test/fleets/timed"
 )
 
 // properties are the rows of the table.
@@ -23,6 +24,7 @@ var properties = []fleets.Property{
 	fleets.Rollout(planner.Make),
 	fleets.Install(fleet.NewDecisions),
 	fleets.Upgrade(fleets.Senses{}),
+	timed.Policies(timed.Bend{}),
 }
 
 func main() {
@@ -40,7 +42,7 @@ func run() error {
 	flag.IntVar(&o.Games, "fleets", 1_000_000, "how many fleets are played for each row")
 	flag.IntVar(&o.First, "first", 0, "number of the first fleet; with -fleets 1 it plays one fleet again")
 	flag.IntVar(&o.Workers, "workers", runtime.NumCPU(), "fleets that are played at the same time")
-	only := flag.String("row", "", "play for this row alone: rollout, install or upgrade; empty for all")
+	only := flag.String("row", "", "play for this row alone: rollout, install, upgrade or policies; empty for all")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

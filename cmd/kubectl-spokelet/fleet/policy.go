@@ -1,0 +1,68 @@
+package fleet
+
+import (
+	"context"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spokelet/spokelet/internal/policies"
+)
+
+// Policy is an AddOnPolicy, which has the name of its add-on.
+type Policy struct {
+	Metadata Meta                     `json:"metadata"`
+	Spec     policies.AddOnPolicySpec `json:"spec,omitzero"`
+	Status   struct {
+		ObservedGeneration int64              `json:"observedGeneration,omitempty"`
+		Waiting            int32              `json:"waiting,omitempty"`
+		Contents           []policies.Content `json:"contents,omitempty"`
+		Unused             []string           `json:"unused,omitempty"`
+		Undone             []Undone           `json:"undone,omitempty"`
+		Problem            string             `json:"problem,omitempty"`
+	} `json:"status,omitzero"`
+}
+
+// Undone is a content that was undone, by a person or by the policy.
+type Undone struct {
+	Content        string      `json:"content"`
+	Configurations []string    `json:"configurations,omitempty"`
+	Since          metav1.Time `json:"since,omitzero"`
+	Why            string      `json:"why,omitempty"`
+	By             string      `json:"by,omitempty"`
+	Clusters       int32       `json:"clusters,omitempty"`
+}
+
+// Window is a MaintenanceWindow.
+type Window struct {
+	Metadata Meta                             `json:"metadata"`
+	Spec     policies.MaintenanceWindowSpec   `json:"spec,omitzero"`
+	Status   policies.MaintenanceWindowStatus `json:"status,omitzero"`
+}
+
+func policyResource(plural string) Resource {
+	gv := policies.GroupVersion()
+	return Resource{Group: gv.Group, Version: gv.Version, Plural: plural}
+}
+
+// offered are the resources that a hub need not serve: one of OCM has none of ours.
+func offered() []Resource { return []Resource{ResourceOf[Policy](), ResourceOf[Window]()} }
+
+// Offered reads the objects of a kind that a hub need not serve; none, and no gap, where it does not.
+func Offered[T Policy | Window](ctx context.Context, r *Reader, q Query) ([]T, error) {
+	q.Resource = ResourceOf[T]()
+	all, err := Read[T](ctx, r, q)
+	r.Gaps = WithoutOffered(r.Gaps)
+	return all, err
+}
+
+// WithoutOffered returns the gaps that are more than that a hub does not serve what it need not.
+func WithoutOffered(gaps []Gap) []Gap {
+	var kept []Gap
+	for _, g := range gaps {
+		if !g.Missing || !slices.ContainsFunc(offered(), func(r Resource) bool { return g.isOf(r.String()) }) {
+			kept = append(kept, g)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,183 @@
+package install
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/decode"
+	"github.com/spokelet/spokelet/internal/gate"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/policies"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// othersOn reads what the add-ons on a cluster mean for one of them.
+func (r *Reconciler) othersOn(ctx context.Context, order gate.Order, key types.NamespacedName) (gate.Others, error) {
+	return order.Others(key, func(there types.NamespacedName) (client.Object, error) {
+		return r.AddOns.PeekAddOn(ctx, there)
+	})
+}
+
+// observeDependencies reads what the policies say of an add-on that goes from clusters.
+func (r *Reconciler) observeDependencies(ctx context.Context, f *fleetFacts, name string) error {
+	f.others.knows = r.Gates != nil
+	order, err := r.Gates.Order(ctx)
+	if err == nil {
+		f.others.gate, err = r.Gates.Gate(ctx, name)
+	}
+	if decode.IsUnknown(err) {
+		f.others.unknown, err = err, nil
+	}
+	for _, d := range order.Dependents(name) {
+		f.others.installs = f.others.installs || d.Installs
+	}
+	f.others.brings = f.others.installs || f.others.knows && r.memory.brought(name)
+	f.others.cycle, f.order = order.Cycle(name), order
+	return err
+}
+
+// confirmOthers returns an error if the API server has an add-on on a cluster that keeps the one there.
+func (r *Reconciler) confirmOthers(ctx context.Context, f fleetFacts, c candidate) error {
+	if c.managed == nil || !c.managed.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	key := types.NamespacedName{Namespace: c.cluster, Name: f.cma.GetName()}
+	o, err := f.order.Others(key, func(there types.NamespacedName) (client.Object, error) {
+		return reconcile.Get(ctx, r.Live, there, r.AddOns.WatchedAddOn())
+	})
+	if err == nil && len(o.Bring)+len(o.Hold) > 0 {
+		return behindCluster(c.cluster)
+	}
+	return err
+}
+
+// relabel says of add-ons that no placement selects any more that other add-ons bring them along.
+func (r *Reconciler) relabel(ctx context.Context, p removals) error {
+	for _, c := range p.relabel {
+		after := copyOf(c.addon)
+		labels := map[string]string{}
+		for key, value := range c.addon.GetLabels() {
+			labels[key] = value
+		}
+		labels[names.LabelInstalledBy] = names.InstalledByDependency
+		after.SetLabels(labels)
+		if _, err := reconcile.PatchMetadata(ctx, r.AddOns.Client, c.addon, after); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watchPolicies adds the watches of what policies and windows say.
+func (r *Reconciler) watchPolicies(b *builder.Builder) *builder.Builder {
+	edited := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	return b.Watches(&policies.AddOnPolicy{}, changes(r.ofOrder), builder.WithPredicates(gate.OrderChanged())).
+		Watches(&policies.AddOnPolicy{}, handler.EnqueueRequestsFromMapFunc(
+			func(_ context.Context, o client.Object) []ctrlreconcile.Request {
+				return []ctrlreconcile.Request{ofFleet(o.GetName())}
+			}), edited).
+		Watches(&policies.MaintenanceWindow{}, handler.EnqueueRequestsFromMapFunc(r.ofWindow), edited).
+		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofMovedCluster),
+			builder.WithPredicates(gate.PlaceChanged())).
+		Watches(r.AddOns.WatchedAddOn(), handler.Funcs{
+			CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { r.ofDependent(ctx, e.Object, q) },
+			DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { r.ofDependent(ctx, e.Object, q) },
+			UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { r.ofDependent(ctx, e.ObjectNew, q) },
+		}, builder.WithPredicates(predicate.Or[client.Object](reconcile.CreatedOrDeleted(), reconcile.DeletionStarted()))).
+		Watches(r.AddOns.WatchedClusterManagementAddOn(), handler.Funcs{
+			CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { r.bring(ctx, e.Object.GetName(), q) },
+		})
+}
+
+// ofDependent maps an add-on that comes or goes to those on its cluster that it brings along, and to the removal of
+// those that go after it.
+func (r *Reconciler) ofDependent(ctx context.Context, o client.Object, q queue) {
+	if isBrought(o) {
+		r.memory.bring(o.GetName())
+	}
+	order := r.orderForEvents(ctx)
+	for _, name := range order.Depends(o.GetName()) {
+		key := types.NamespacedName{Namespace: o.GetNamespace(), Name: name}
+		r.memory.note(key, r.Clock.Now())
+		q.Add(ctrlreconcile.Request{NamespacedName: key})
+		q.Add(ofFleet(name))
+	}
+}
+
+// ofOrder maps a policy with other dependencies to the add-ons that others bring along, or did, and to their removal.
+// It may make a cycle, or break it up.
+func (r *Reconciler) ofOrder(ctx context.Context, older, newer client.Object, q queue) {
+	all := map[string]bool{}
+	for _, o := range []client.Object{older, newer} {
+		if policy, is := o.(*policies.AddOnPolicy); is {
+			for _, d := range policy.Spec.DependsOn {
+				all[d.Name] = true
+			}
+		}
+	}
+	order := r.orderForEvents(ctx)
+	for _, name := range order.Ordered() {
+		for _, before := range order.Depends(name) {
+			all[before] = true
+		}
+	}
+	for name := range all {
+		r.memory.restart(name)
+		q.Add(ofFleet(name))
+		r.bring(ctx, name, q)
+	}
+}
+
+// bring adds requests for an add-on on the clusters with others that bring it along.
+func (r *Reconciler) bring(ctx context.Context, name string, q queue) {
+	order := r.orderForEvents(ctx)
+	for _, d := range order.Dependents(name) {
+		if !d.Installs {
+			continue
+		}
+		err := r.AddOns.EachAddOn(ctx, func(addOn client.Object) {
+			key := types.NamespacedName{Namespace: addOn.GetNamespace(), Name: name}
+			q.Add(ctrlreconcile.Request{NamespacedName: key})
+		}, client.MatchingFields{addonapi.IndexName: d.Name}, decode.Metadata)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "finding the clusters of an add-on", "addon", d.Name)
+		}
+	}
+}
+
+func (r *Reconciler) orderForEvents(ctx context.Context) gate.Order {
+	order, err := r.Gates.Order(ctx, decode.LeaveOut)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "finding what depends on others")
+	}
+	return order
+}
+
+// ofWindow maps a window to the removal of the add-ons of which a cluster may be unselected.
+func (r *Reconciler) ofWindow(context.Context, client.Object) []ctrl.Request {
+	return r.fleets(r.memory.leaving())
+}
+
+// ofMovedCluster maps a cluster of which windows know something else to the removal of add-ons from it.
+func (r *Reconciler) ofMovedCluster(_ context.Context, o client.Object) []ctrl.Request {
+	return r.fleets(r.memory.waiting(o.GetName()))
+}
+
+func (r *Reconciler) fleets(addons []string) []ctrl.Request {
+	requests := make([]ctrl.Request, 0, len(addons))
+	for _, addon := range addons {
+		requests = append(requests, ofFleet(addon))
+	}
+	return requests
+}

@@ -1,0 +1,169 @@
+package install
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/decode"
+	"github.com/spokelet/spokelet/internal/gate"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/policies"
+)
+
+func brought(f *facts) { f.brought = true }
+func byDependency(f *facts) {
+	installed(f)
+	f.addon.SetLabels(map[string]string{names.LabelInstalledBy: names.InstalledByDependency})
+}
+
+// Shows: policies/depends-brings-decision
+func TestWhatAnAddOnBringsAlong(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		f           facts
+		want, label string
+	}{
+		"it is installed where another one brings it":   {with(ready(false), brought), "create", names.InstalledByDependency},
+		"also one that people install otherwise":        {with(ready(false), brought, manual), "create", names.InstalledByDependency},
+		"a placement that selects the cluster counts":   {with(ready(true), brought), "create", names.InstalledByPlacement},
+		"one that is there stays as it is":              {with(ready(false), byDependency, brought), "unselected", ""},
+		"it belongs to the placement that selects it":   {with(ready(true), byDependency), "update", names.InstalledByPlacement},
+		"what nobody brings any more is looked at":      {with(ready(false), byDependency), "unselected", ""},
+		"also where people install it otherwise":        {with(ready(false), byDependency, manual), "unselected", ""},
+		"that of a person gets its owner, and no label": {with(ready(false), mine, brought, manual), "update", ""},
+		"what its author manages is not installed":      {with(ready(false), brought, lifecycle("self")), "", ""},
+		"nor on a cluster that is not accepted":         {with(ready(false), brought, refused), "", ""},
+	} {
+		p := decide(tc.f)
+		assert.Equal(t, tc.want, verbOf(p), sentence)
+		var after client.Object = p.update
+		if p.create != nil {
+			after = p.create
+		}
+		if tc.label != "" {
+			assert.Equal(t, tc.label, after.GetLabels()[names.LabelInstalledBy], sentence)
+		}
+	}
+}
+
+// Shows: policies/depends-removal-decision
+func TestWhenAnAddOnGoesThatOthersDependOn(t *testing.T) {
+	hold, bring := gate.Others{Hold: []string{"gateway"}}, gate.Others{Hold: []string{"gateway"}, Bring: []string{"gateway"}}
+	known := dependencyFacts{knows: true, brings: true, installs: true}
+	closed := known
+	closed.gate = gate.New("hello", &policies.AddOnPolicy{Spec: policies.AddOnPolicySpec{Removals: policies.RemovalsInWindows}},
+		[]policies.MaintenanceWindow{{ObjectMeta: metav1.ObjectMeta{Name: "freeze"}, Spec: policies.MaintenanceWindowSpec{
+			Kind: "Deny", Schedule: "0 12 * * *", Duration: metav1.Duration{Duration: time.Hour},
+		}}})
+	goes := func(f *facts) { f.managed.DeletionTimestamp = new(metav1.NewTime(noon())) }
+	unread := known
+	unread.unknown = errors.New("AddOnPolicy gateway cannot be decoded")
+	cyclic := known
+	cyclic.cycle = "gateway > hello > gateway"
+	for sentence, tc := range map[string]struct {
+		f      facts
+		others gate.Others
+		says   dependencyFacts
+		want   string
+		kept   string
+	}{
+		"when none of them is there": {f: with(ready(false), installed), says: known, want: "remove"},
+		"after one that is there": {
+			f: with(ready(false), installed), others: hold, says: known, want: "kept",
+			kept: "add-ons that depend on it are on the same clusters and go first: gateway",
+		},
+		"with its cluster, whatever is there":            {f: with(ready(false), installed, goes), others: hold, says: known, want: "remove"},
+		"it stays, and belongs to who brings it":         {f: with(ready(false), installed), others: bring, says: known, want: "relabel"},
+		"what others bring stays while they do":          {f: with(ready(false), byDependency), others: bring, says: known, want: "done"},
+		"what others brought goes with them":             {f: with(ready(false), byDependency), says: known, want: "remove"},
+		"not while nobody knows what the policies say":   {f: with(ready(false), byDependency), says: dependencyFacts{brings: true}, want: "kept", kept: "not in force"},
+		"not while one of them cannot be read":           {f: with(ready(false), byDependency), says: unread, want: "kept", kept: "cannot be decoded"},
+		"nor what a placement installed":                 {f: with(ready(false), installed), says: unread, want: "kept", kept: "cannot be decoded"},
+		"not what others brought, while that is a cycle": {f: with(ready(false), byDependency), says: cyclic, want: "kept", kept: "gateway > hello > gateway"},
+		"a cycle orders nothing":                         {f: with(ready(false), installed), says: cyclic, want: "remove"},
+		"not while the windows are closed": {
+			f: with(ready(false), installed), says: closed, want: "kept",
+			kept: "their windows do not let them go, such as that of cluster c1: MaintenanceWindow freeze denies it; it may begin " +
+				"at 2026-03-01T13:00:00Z",
+		},
+		"with its cluster, whatever the windows say": {f: with(ready(false), installed, goes), says: closed, want: "remove"},
+	} {
+		f := removalOf(tc.f, decided("p", "x").known())
+		f.others, f.candidates[0].others = tc.says, tc.others
+		r := decideRemovals(f)
+		assert.Equal(t, tc.want == "remove", len(r.remove) == 1, sentence)
+		assert.Equal(t, tc.want == "done", len(r.done) == 1, sentence)
+		assert.Equal(t, tc.want == "relabel", len(r.relabel) == 1, sentence)
+		if assert.Equal(t, tc.want == "kept", len(r.kept) == 1, sentence) && tc.kept != "" {
+			assert.Contains(t, r.kept[0], tc.kept, sentence)
+		}
+		assert.Equal(t, r.closed != nil, !r.wake.IsZero(), "%s: it wakes at the edge", sentence)
+	}
+}
+
+// What another add-on brought goes with it, and does not wait for a person: the removal of the other one was one that
+// counts. Where no policy brings it any more, that may be a mistake.
+func TestWhatCountsForTheLimitOfWhatOthersBrought(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		installs bool
+		held     int
+	}{"it follows the other add-on": {true, 0}, "no policy names it any more": {false, 20}} {
+		f := crowd(20, func(f *fleetFacts) {
+			f.others = dependencyFacts{knows: true, brings: true, installs: tc.installs}
+			f.placements = nil
+			for i := range f.candidates {
+				f.candidates[i].addon.SetLabels(map[string]string{names.LabelInstalledBy: names.InstalledByDependency})
+			}
+		})
+		r := decideRemovals(f)
+		assert.Len(t, r.held, tc.held, sentence)
+		assert.Len(t, r.remove, 20-tc.held, sentence)
+		if tc.held > 0 {
+			assert.Contains(t, r.annotations[names.AnnotationRemovalHeld], "no AddOnPolicy brings it to 20 clusters any more")
+		}
+	}
+}
+
+func TestWhatTheOthersOnAClusterMean(t *testing.T) {
+	at := func(deleting bool) client.Object {
+		o := &addonv1beta1.ManagedClusterAddOn{}
+		if deleting {
+			o.DeletionTimestamp = new(metav1.NewTime(noon()))
+		}
+		return o
+	}
+	order := gate.NewOrder([]policies.AddOnPolicy{
+		{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: policies.AddOnPolicySpec{DependsOn: []policies.Dependency{{Name: "x", Install: true}}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: policies.AddOnPolicySpec{DependsOn: []policies.Dependency{
+			{Name: "x", Type: policies.DependencyOptional},
+		}}},
+	})
+	for sentence, tc := range map[string]struct {
+		a, b client.Object
+		err  error
+		want gate.Others
+	}{
+		"none is there":                {},
+		"one that brings it":           {a: at(false), want: gate.Others{Bring: []string{"a"}, Hold: []string{"a"}}},
+		"one that goes":                {a: at(true), want: gate.Others{Hold: []string{"a"}}},
+		"one that does without":        {b: at(false)},
+		"one that does without, going": {b: at(true), want: gate.Others{Hold: []string{"b"}}},
+		"one that cannot be decoded":   {err: &decode.Error{}, want: gate.Others{Bring: []string{"a"}, Hold: []string{"a"}}},
+	} {
+		got, err := order.Others(types.NamespacedName{Namespace: "c", Name: "x"}, func(key types.NamespacedName) (client.Object, error) {
+			if key.Name == "a" {
+				return tc.a, tc.err
+			}
+			return tc.b, tc.err
+		})
+		require.NoError(t, err, sentence)
+		assert.Equal(t, tc.want, got, sentence)
+	}
+}
