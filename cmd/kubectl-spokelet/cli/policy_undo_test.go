@@ -81,6 +81,11 @@ func TestAContentIsUndoneAndTriedAgain(t *testing.T) {
 		"where nothing was undone": {
 			addOnPolicy(spec(map[string]any{}), nil), []string{"retry", "addon", "logs"}, statusUse, "no content of add-on logs was undone", "",
 		},
+		"after too many tries the next one is approved": {
+			addOnPolicy(spec(map[string]any{"onFailure": map[string]any{"action": "Undo"}}),
+				map[string]any{"contents": []any{content("dddd", false)}}), []string{"approve", "addon", "logs"}, 0, "content dddd",
+			pathAddOnPolicies + test + `{"op":"add","path":"/spec/approved","value":["dddd"]}]`,
+		},
 		"where there is no policy": {nil, []string{"retry", "addon", "logs"}, statusUse, "nothing of the add-on was undone", ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {

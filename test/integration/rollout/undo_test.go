@@ -228,6 +228,27 @@ func TestAnUndoGoesOnWhereTheHubManagerIsRestarted(t *testing.T) {
 	assert.Equal(t, first, w.completed()[0].Content)
 }
 
+// It stops the rollout that the tests share, so it runs alone.
+//
+// Shows: policies/undo-restart
+func TestWhoReturnedStaysSoWhereTheHubManagerIsRestarted(t *testing.T) {
+	w := newWorld(t)
+	clusters := w.inWaves(2, progressive(1, "2s"))
+	old := w.hash(w.usesTemplate("t"))
+	first := w.rules(onFailure(policies.ActionUndo))
+	w.edit("two")
+	w.eventuallyAsks(first)
+	w.eventuallyUndone(clusters[0], old)
+	w.deploys(clusters[0])
+	w.eventuallyCompleted(clusters[0])
+	version := w.addOn(clusters[0]).ResourceVersion
+	program.Stop()
+	program.Start()
+	w.ruled(func(s *policies.AddOnPolicySpec) { s.Paused = &policies.Pause{Reason: "after the restart"} })
+	w.eventuallyHolds(clusters[1], old, "is paused: after the restart")
+	assert.Equal(t, version, w.addOn(clusters[0]).ResourceVersion)
+}
+
 // completed returns what completed for the only placement.
 func (w *world) completed() []policies.CompletedContent {
 	w.Helper()
