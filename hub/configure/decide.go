@@ -117,6 +117,14 @@ func (f facts) content() string {
 	return gate.ContentName(f.addOn.Name, addonconfig.Fingerprint(common.Rolled()))
 }
 
+// returnedFrom reports whether the cluster returned from a content that the specs ask for still, and that is not to be
+// tried again.
+func (f facts) returnedFrom(content string) bool {
+	noted := meta.FindStatusCondition(f.addOn.Status.Conditions, names.ConditionRolloutFailed)
+	return noted != nil && noted.Reason == addonconfig.ReasonUndone && f.rules.Policy() != nil &&
+		!f.rules.Retried(content) && f.wanted().GivesAll(addonconfig.ReadContents(noted.Message))
+}
+
 // placementKey returns the placement that owns the add-on, as policies name it.
 func (f facts) placementKey() string {
 	if f.placement < 0 {
@@ -277,8 +285,8 @@ func successMessage(target addonconfig.Target) string {
 		message.List(target.Unsupported, maxListed, "; ")))
 }
 
-// undoneMessage returns the message of Configured of an add-on that has something else than the specs ask for, or is to; empty
-// for any other.
+// undoneMessage returns the message of Configured of an add-on that has something else than the specs ask for, or is to
+// have it; empty for any other.
 func (f facts) undoneMessage() string {
 	u := f.undo
 	switch {

@@ -18,7 +18,6 @@ import (
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/message"
-	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -100,19 +99,16 @@ func (c *Configurer) observeUndone(ctx context.Context, f *facts) error {
 	return c.returns(ctx, f, f.rules.Undo(placement, content))
 }
 
-// observeFailed finds out whether the cluster returns from what it failed with. Whether it does so the rollout says, and
-// that it did its own status.
+// observeFailed finds out whether the cluster returns from what it failed with. That it is to do so says the rollout,
+// and that it did its own status.
 func (c *Configurer) observeFailed(ctx context.Context, f *facts) error {
 	if f.rules.Policy() == nil || f.undo.content != "" {
 		return nil
 	}
 	content := f.content()
 	was := meta.FindStatusCondition(f.addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
-	noted := meta.FindStatusCondition(f.addOn.Status.Conditions, names.ConditionRolloutFailed)
-	before := noted != nil && noted.Reason == addonconfig.ReasonUndone &&
-		f.wanted().GivesAll(addonconfig.ReadContents(noted.Message))
 	asked := f.admission.Undo && was != nil && f.admission.Way.Progress == was.LastTransitionTime.Unix()
-	if !before && !asked || f.rules.Retried(content) {
+	if !f.returnedFrom(content) && (!asked || f.rules.Retried(content)) {
 		return nil
 	}
 	how := f.rules.Undo(f.placementKey(), content)
@@ -120,7 +116,8 @@ func (c *Configurer) observeFailed(ctx context.Context, f *facts) error {
 	return c.returns(ctx, f, how)
 }
 
-// returns finds out what the add-on returns to from what the specs ask for. One that is being deleted keeps what it has.
+// returns finds out what the add-on returns to from what the specs ask for. One that is being deleted keeps what it
+// has.
 func (c *Configurer) returns(ctx context.Context, f *facts, how addonconfig.Undo) error {
 	f.undo = undo{content: f.content(), from: f.wanted(), failed: how.Failed}
 	to, known := how.Return(f.undo.from, f.addOn.Status.ConfigReferences)
@@ -223,6 +220,9 @@ func (c *Configurer) Has(ctx context.Context, addOn *addonv1beta1.ManagedCluster
 	f, err := c.observeSpecs(ctx, addOn, false)
 	if err != nil || f.cma == nil || f.unselected() || !addonapi.Managed(f.cma) {
 		return true, err
+	}
+	if f.returnedFrom(f.content()) { // It gets nothing else until a person says so.
+		return true, nil
 	}
 	target := f.target()
 	return len(target.Missing)+len(target.Waiting) > 0 || target.Admitted(addOn), nil

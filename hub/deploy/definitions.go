@@ -22,7 +22,8 @@ func isDefinition(id works.Identity) bool {
 // CustomResourceDefinitions that only its works have: deleting one deletes all objects of its kind, which an undo must
 // not. They are read from the API server, because the cache has no contents of works.
 func (r *Reconciler) keepDefinitions(ctx context.Context, f *facts) error {
-	if !f.configuration.Choice.Undo || f.current != nil || f.renderErr != nil || f.configuration.Err != nil {
+	isRendered := f.current == nil && f.renderErr == nil && f.configuration.Err == nil
+	if !isRendered || !f.configuration.Choice.Undo {
 		return nil
 	}
 	known := map[works.Identity]bool{}

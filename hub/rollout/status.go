@@ -27,7 +27,8 @@ func conclude(f facts, p plan) *addonv1beta1.ClusterManagementAddOn {
 	for index, strategy := range f.cma.Spec.InstallStrategy.Placements {
 		result := p.placements[index]
 		progression := f.progression(strategy)
-		reconcile.SetCondition(&progression.Conditions, result.Condition(append(f.remarks(index, p.stuck[index]), p.undoings[index].remark())...), f.now)
+		remarks := append(f.remarks(index, p.stuck[index]), p.undoings[index].remark())
+		reconcile.SetCondition(&progression.Conditions, result.Condition(remarks...), f.now)
 		if result.Counts.Complete() && !p.undoings[index].returns() {
 			recordApplied(progression.ConfigReferences)
 		}

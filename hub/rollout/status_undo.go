@@ -79,7 +79,7 @@ func (f facts) concludeUndo(before *policies.AddOnPolicy, status *policies.AddOn
 	status.Undone = f.undone(before, undoings, isNew)
 }
 
-// unplaced returns what is undone of the content of the add-ons that no placement installs, which no plan decides about.
+// unplaced returns what is undone of the content of the add-ons that no placement installs. No plan decides about them.
 func (f facts) unplaced() *undoing {
 	u := f.undoing(-1)
 	if u.all {
@@ -110,7 +110,8 @@ func (f facts) undone(before *policies.AddOnPolicy, undoings []*undoing, isNew b
 	}
 	for _, u := range undoings {
 		entry := policies.Undone{
-			Content: u.content, Configurations: configurationsOf(u.from.Rolled()), Since: metav1.NewTime(f.now.UTC().Truncate(time.Second)), By: policies.ByPolicy,
+			Content: u.content, Configurations: configurationsOf(u.from.Rolled()), By: policies.ByPolicy,
+			Since: metav1.NewTime(f.now.UTC().Truncate(time.Second)),
 		}
 		switch {
 		case slices.Contains(before.Spec.Undo, u.content):

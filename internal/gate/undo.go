@@ -124,7 +124,8 @@ func (g Gate) Exhausted(placement, content string) Verdict {
 		g.Retried(content) {
 		return Verdict{}
 	}
-	if slices.ContainsFunc(g.completed(placement), func(c policies.CompletedContent) bool { return c.Content == content }) {
+	is := func(c policies.CompletedContent) bool { return c.Content == content }
+	if slices.ContainsFunc(g.completed(placement), is) {
 		return Verdict{}
 	}
 	most := int(g.policy.Spec.OnFailure.MaxTries)
@@ -143,8 +144,8 @@ func (g Gate) Exhausted(placement, content string) Verdict {
 	if tries < most {
 		return Verdict{}
 	}
-	return held(fmt.Sprintf("AddOnPolicy %s undid %d contents in a row, and spec.onFailure.maxTries is %d; content %s begins "+
-		"when spec.approved has it", g.policy.Name, tries, most, content))
+	return held(fmt.Sprintf("AddOnPolicy %s undid %d contents in a row, and spec.onFailure.maxTries is %d; content %s "+
+		"begins when spec.approved has it", g.policy.Name, tries, most, content))
 }
 
 // Paused is the verdict about what neither a window nor an approval holds, such as a return to a former content.
@@ -161,7 +162,7 @@ func RulesChanged() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return UndoChanged(e) },
+		UpdateFunc:  UndoChanged,
 	})
 }
 

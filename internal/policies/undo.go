@@ -8,8 +8,10 @@ import (
 
 // Limits of what a status keeps.
 const (
-	// MaxPlacements is of how many placements contents are kept, and MaxCompleted how many contents of each.
-	MaxPlacements, MaxCompleted = 64, 3
+	// MaxPlacements is of how many placements contents are kept.
+	MaxPlacements = 64
+	// MaxCompleted is how many contents of each are kept that completed.
+	MaxCompleted = 3
 	// MaxConfigurations is how many configurations a content may have that is kept.
 	MaxConfigurations = 32
 	// MaxUndone is how many contents that were undone are kept.

@@ -98,7 +98,6 @@ func TestARolloutIsPausedResumedAndApproved(t *testing.T) {
 		},
 		"where nothing waits": {asks([]any{"aaaaaaaaaaaa"}, content("aaaaaaaaaaaa", true)), []string{"approve", "addon", "logs"}, statusUse, "no cluster waits for an approval", ""},
 		"without approvals":   {nil, []string{"approve", "addon", "logs"}, statusUse, "needs no approval", ""},
-		"what cannot be done": {nil, []string{"undo", "addon", "logs"}, statusUse, "no hub manager can undo a rollout yet", ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			h := ruled(tc.policy)

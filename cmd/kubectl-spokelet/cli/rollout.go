@@ -46,13 +46,7 @@ func (p *Plugin) rollout() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return p.history(c.Context(), args[1]) },
 	}
 	c.AddCommand(status, history)
-	c.AddCommand(p.pause(), p.resume(), p.approveContent(), &cobra.Command{
-		Use: "undo addon NAME", Short: "Give clusters their former content back (no hub manager can yet)", Args: oneAddOn,
-		RunE: func(*cobra.Command, []string) error {
-			return fmt.Errorf("%w: no hub manager can undo a rollout yet. Until then, give the ClusterManagementAddOn or its "+
-				"template the former content (kubectl spokelet rollout history)", errUse)
-		},
-	})
+	c.AddCommand(p.pause(), p.resume(), p.approveContent(), p.undo(), p.retry())
 	return c
 }
 

@@ -4,6 +4,7 @@
 package rollout_test
 
 import (
+	"context"
 	_ "embed"
 	"errors"
 	"net/http"
@@ -45,12 +46,17 @@ func TestMain(m *testing.M) {
 	})
 }
 
+// program runs the rollout. A test that runs alone may stop and start it.
+var program *suite.Program
+
 // startRollout runs the rollout as a user who has the rights that it needs.
 func startRollout(t suite.T) {
 	config, err := plane.User("rollout")
 	require.NoError(t, err)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{sent, next} })
-	suite.StartManager(t, "the rollout", newManager(t, config))
+	program = suite.StartProgram(t, "the rollout", func(ctx context.Context) error {
+		return newManager(t, config).Start(ctx)
+	})
 }
 
 // newManager returns a manager that configures add-ons and rolls them out, and finds no agent to deploy.

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
@@ -197,6 +196,59 @@ func TestAllClustersReturnWhenTheRolloutHasStopped(t *testing.T) {
 	assert.Equal(t, first, w.completed()[0].Content, "what was undone did not complete")
 }
 
+// It stops the rollout that the tests share, so it runs alone.
+//
+// Shows: policies/undo-restart
+func TestAnUndoGoesOnWhereTheHubManagerIsRestarted(t *testing.T) {
+	w := newWorld(t)
+	clusters := w.inWaves(3, progressive(1, "3s"))
+	old := w.hash(w.usesTemplate("t"))
+	first := w.rules(onFailure(policies.ActionUndoAll))
+	w.edit("two")
+	second := w.eventuallyAsks(first)
+	w.eventuallyDesires(clusters[0], w.usesTemplate("t"))
+	w.deploys(clusters[0])
+	w.eventuallyDesires(clusters[1], w.usesTemplate("t"))
+	w.eventuallyHas(clusters[1], old) // One after the other: the first one has still what was undone.
+	w.desires(clusters[0], w.hash(w.usesTemplate("t")))
+
+	program.Stop()
+	program.Start()
+	w.deploys(clusters[1])
+	w.eventuallyHas(clusters[0], old)
+	program.Stop()
+	program.Start()
+	w.deploys(clusters[0])
+	w.eventuallyCounts(0, "selected clusters 3. configured addons 3/3 completed with no errors, 0 failed 0 timeout.")
+	w.eventuallyRuled(func(c assert.TestingT, status policies.AddOnPolicyStatus) {
+		if assert.Len(c, status.Undone, 1) {
+			assert.Equal(c, second, status.Undone[0].Content)
+		}
+	})
+	assert.Equal(t, first, w.completed()[0].Content)
+}
+
+// It stops the rollout that the tests share, so it runs alone.
+//
+// Shows: policies/undo-restart
+func TestWhoReturnedStaysSoWhereTheHubManagerIsRestarted(t *testing.T) {
+	w := newWorld(t)
+	clusters := w.inWaves(2, progressive(1, "2s"))
+	old := w.hash(w.usesTemplate("t"))
+	first := w.rules(onFailure(policies.ActionUndo))
+	w.edit("two")
+	w.eventuallyAsks(first)
+	w.eventuallyUndone(clusters[0], old)
+	w.deploys(clusters[0])
+	w.eventuallyCompleted(clusters[0])
+	version := w.addOn(clusters[0]).ResourceVersion
+	program.Stop()
+	program.Start()
+	w.ruled(func(s *policies.AddOnPolicySpec) { s.Paused = &policies.Pause{Reason: "after the restart"} })
+	w.eventuallyHolds(clusters[1], old, "is paused: after the restart")
+	assert.Equal(t, version, w.addOn(clusters[0]).ResourceVersion)
+}
+
 // completed returns what completed for the only placement.
 func (w *world) completed() []policies.CompletedContent {
 	w.Helper()
@@ -306,7 +358,7 @@ func TestWhereNothingCompletedBeforeTheClusterKeepsWhatFailed(t *testing.T) {
 	w := newWorld(t)
 	clusters := w.clusters(1)
 	entry := w.strategy("p", w.usesTemplate("t"))
-	entry.RolloutStrategy = clusterv1alpha1.RolloutStrategy(progressive(1, "2s"))
+	entry.RolloutStrategy = progressive(1, "2s")
 	w.create(w.policy(onFailure(policies.ActionUndo)), w.template("t", "one"), w.management(nil, entry))
 	w.selects("p", clusters...)
 	w.installs(clusters...)

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestAContentIsUndoneAndTriedAgain(t *testing.T) {
+	asks := func(contents ...any) map[string]any {
+		return map[string]any{"placements": contents}
+	}
+	gives := func(placement, content string, completed ...any) map[string]any {
+		all := []any{}
+		for _, c := range completed {
+			all = append(all, map[string]any{"content": c, "configurations": []any{}})
+		}
+		return map[string]any{"placement": placement, "content": content, "completed": all}
+	}
+	undone := map[string]any{"undone": []any{map[string]any{
+		"content": "bbbb", "by": "Policy", "action": "Undo", "clusters": 1, "since": "2026-11-30T12:00:00Z",
+	}}}
+	spec := func(lists map[string]any) map[string]any {
+		lists["approval"] = "None"
+		return lists
+	}
+	const test = `/logs [{"op":"test","path":"/metadata/uid","value":"u"},` +
+		`{"op":"test","path":"/metadata/generation","value":1},`
+	behind := addOnPolicy(spec(map[string]any{}), asks(gives("ns/p", "bbbb")))
+	part(behind, "status")["observedGeneration"] = 0
+	for sentence, tc := range map[string]struct {
+		policy map[string]any
+		args   []string
+		status int
+		says   string
+		writes string
+	}{
+		"what the placement asks for is undone": {
+			addOnPolicy(spec(map[string]any{}), asks(gives("ns/p", "bbbb", "bbbb", "aaaa"))), []string{"undo", "addon", "logs"}, 0,
+			"content bbbb is undone, so clusters of placement ns/p return to content aaaa",
+			pathAddOnPolicies + test + `{"op":"add","path":"/spec/undo","value":["bbbb"]}]`,
+		},
+		"it is neither approved nor tried again any more": {
+			addOnPolicy(spec(map[string]any{"undo": []any{"cccc"}, "retry": []any{"bbbb"}, "approved": []any{"aaaa", "bbbb"}}),
+				asks(gives("ns/p", "bbbb", "cccc"))), []string{"undo", "addon", "logs"}, 0,
+			"clusters of placement ns/p keep what they have unless their status knows what they had before",
+			pathAddOnPolicies + test + `{"op":"add","path":"/spec/undo","value":["cccc","bbbb"]},{"op":"remove","path":"/spec/retry"},` +
+				`{"op":"add","path":"/spec/approved","value":["aaaa"]}]`,
+		},
+		"a policy without a spec gets one": {
+			addOnPolicy(map[string]any{}, asks(gives("-", "bbbb", "aaaa"))), []string{"undo", "addon", "logs"}, 0,
+			"clusters of no placement return to content aaaa",
+			pathAddOnPolicies + test + `{"op":"add","path":"/spec","value":{"undo":["bbbb"]}}]`,
+		},
+		"one of several is named": {
+			addOnPolicy(spec(map[string]any{}), asks(gives("ns/p", "bbbb"), gives("ns/q", "cccc"))), []string{"undo", "addon", "logs"},
+			statusUse, "name one with --content: bbbb, cccc", "",
+		},
+		"and undone": {
+			addOnPolicy(spec(map[string]any{}), asks(gives("ns/p", "bbbb"), gives("ns/q", "cccc"))),
+			[]string{"undo", "addon", "logs", "--content", "cccc"}, 0, "content cccc is undone",
+			pathAddOnPolicies + test + `{"op":"add","path":"/spec/undo","value":["cccc"]}]`,
+		},
+		"what is undone already is not": {
+			addOnPolicy(spec(map[string]any{"undo": []any{"bbbb"}}), asks(gives("ns/p", "bbbb"))),
+			[]string{"undo", "addon", "logs", "--content", "bbbb"}, statusUse, "is undone already", "",
+		},
+		"without a policy nothing is known": {nil, []string{"undo", "addon", "logs"}, statusUse, "there is no AddOnPolicy logs", ""},
+		"nor where the hub manager is behind": {
+			behind, []string{"undo", "addon", "logs"}, statusUse, "has not seen the present AddOnPolicy logs yet", "",
+		},
+		"what the policy undid is tried again": {
+			addOnPolicy(spec(map[string]any{}), undone), []string{"retry", "addon", "logs"}, 0,
+			"content bbbb is rolled out again, and is not undone another time",
+			pathAddOnPolicies + test + `{"op":"add","path":"/spec/retry","value":["bbbb"]}]`,
+		},
+		"so is what a person undid": {
+			addOnPolicy(spec(map[string]any{"undo": []any{"bbbb"}}), nil), []string{"retry", "addon", "logs"}, 0, "rolled out again",
+			pathAddOnPolicies + test + `{"op":"remove","path":"/spec/undo"},{"op":"add","path":"/spec/retry","value":["bbbb"]}]`,
+		},
+		"where nothing was undone": {
+			addOnPolicy(spec(map[string]any{}), nil), []string{"retry", "addon", "logs"}, statusUse, "no content of add-on logs was undone", "",
+		},
+		"after too many tries the next one is approved": {
+			addOnPolicy(spec(map[string]any{"onFailure": map[string]any{"action": "Undo"}}),
+				map[string]any{"contents": []any{content("dddd", false)}}), []string{"approve", "addon", "logs"}, 0, "content dddd",
+			pathAddOnPolicies + test + `{"op":"add","path":"/spec/approved","value":["dddd"]}]`,
+		},
+		"where there is no policy": {nil, []string{"retry", "addon", "logs"}, statusUse, "nothing of the add-on was undone", ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := ruled(tc.policy)
+			got := plays(t, h, append([]string{"rollout"}, tc.args...)...)
+			assert.Equal(t, tc.status, got.status, got.errs)
+			assert.Contains(t, got.out+got.errs, tc.says)
+			if tc.writes == "" {
+				assert.Empty(t, h.written)
+				return
+			}
+			assert.Equal(t, []string{tc.writes}, h.written)
+		})
+	}
+}

@@ -1,0 +1,89 @@
+package gate_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/spokelet/spokelet/internal/gate"
+	"github.com/spokelet/spokelet/internal/policies"
+)
+
+// tried is a policy that undid contents in a placement.
+func tried(spec policies.AddOnPolicySpec, action policies.Action, contents ...string) *policies.AddOnPolicy {
+	p := policy(spec)
+	for _, content := range contents {
+		p.Status.Undone = append(p.Status.Undone, policies.Undone{
+			Content: content, By: policies.ByPolicy, Action: action, Placements: []string{"ns/p"},
+		})
+	}
+	return p
+}
+
+func TestWhatAllClustersOfAPlacementReturnFrom(t *testing.T) {
+	undo := policies.AddOnPolicySpec{Undo: []string{"x"}}
+	retry := policies.AddOnPolicySpec{Retry: []string{"x"}}
+	for sentence, tc := range map[string]struct {
+		policy    *policies.AddOnPolicy
+		placement string
+		undone    bool
+	}{
+		"without a policy":                      {nil, "ns/p", false},
+		"what a person undid":                   {policy(undo), "ns/p", true},
+		"what a person undid, everywhere":       {policy(undo), policies.NoPlacement, true},
+		"what the hub manager undid":            {tried(policies.AddOnPolicySpec{}, policies.ActionUndoAll, "x"), "ns/p", true},
+		"not in another placement":              {tried(policies.AddOnPolicySpec{}, policies.ActionUndoAll, "x"), "ns/q", false},
+		"not what only failed clusters undid":   {tried(policies.AddOnPolicySpec{}, policies.ActionUndo, "x"), "ns/p", false},
+		"not what is tried again":               {tried(retry, policies.ActionUndoAll, "x"), "ns/p", false},
+		"not another content":                   {tried(undo, policies.ActionUndoAll, "y"), policies.NoPlacement, true},
+		"a person who undoes it has the say":    {tried(undo, policies.ActionUndo, "x"), "ns/p", true},
+		"not where the policy does not name it": {policy(policies.AddOnPolicySpec{}), "ns/p", false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			assert.Equal(t, tc.undone, gate.New("logs", tc.policy, nil).Undone(tc.placement, "x"))
+		})
+	}
+}
+
+// Shows: policies/undo-tries
+func TestAfterHowManyTriesAContentWaits(t *testing.T) {
+	failure := func(action policies.Action, tries int32) policies.AddOnPolicySpec {
+		return policies.AddOnPolicySpec{OnFailure: &policies.OnFailure{Action: action, MaxTries: tries}}
+	}
+	approved, again := failure(policies.ActionUndo, 1), failure(policies.ActionUndo, 1)
+	approved.Approved, again.Retry = []string{"next"}, []string{"next"}
+	person := policy(failure(policies.ActionUndo, 1))
+	person.Status.Undone = []policies.Undone{{Content: "x", By: policies.ByPerson, Action: policies.ActionUndoAll}}
+	before := tried(failure(policies.ActionUndo, 1), policies.ActionUndo, "x")
+	before.Status.Placements = []policies.PlacementContents{{
+		Placement: "ns/p", Completed: []policies.CompletedContent{{Content: "next"}},
+	}}
+	for sentence, tc := range map[string]struct {
+		policy *policies.AddOnPolicy
+		waits  bool
+	}{
+		"without a policy":                        {nil, false},
+		"the limit is reached":                    {tried(failure(policies.ActionUndo, 2), policies.ActionUndo, "x", "y"), true},
+		"for UndoAll as well":                     {tried(failure(policies.ActionUndoAll, 1), policies.ActionUndoAll, "x"), true},
+		"one try is left":                         {tried(failure(policies.ActionUndo, 2), policies.ActionUndo, "x"), false},
+		"the default is three":                    {tried(failure(policies.ActionUndo, 0), policies.ActionUndo, "x", "y", "z"), true},
+		"two of three":                            {tried(failure(policies.ActionUndo, 0), policies.ActionUndo, "x", "y"), false},
+		"it is approved":                          {tried(approved, policies.ActionUndo, "x"), false},
+		"it is tried again":                       {tried(again, policies.ActionUndo, "x"), false},
+		"it completed here before":                {before, false},
+		"it is the one that was undone":           {tried(failure(policies.ActionUndo, 1), policies.ActionUndo, "next"), false},
+		"the policy undoes nothing any more":      {tried(failure(policies.ActionStop, 1), policies.ActionUndo, "x"), false},
+		"what a person undid is no try":           {person, false},
+		"the policy says nothing about a failure": {tried(policies.AddOnPolicySpec{}, policies.ActionUndo, "x"), false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			held := gate.New("logs", tc.policy, nil).Exhausted("ns/p", "next").Held
+			assert.Equal(t, tc.waits, held != "", held)
+			if tc.waits {
+				assert.True(t, strings.HasPrefix(held, "waits for its turn in the rollout: AddOnPolicy logs undid "), held)
+				assert.Contains(t, held, "content next begins when spec.approved has it")
+			}
+		})
+	}
+}
