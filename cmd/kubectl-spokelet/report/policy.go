@@ -100,7 +100,7 @@ func (p *Policy) Sayings(now time.Time) []Saying {
 		say("failures", OK, fmt.Sprintf("onFailure is %s, after %s", f.Action, lasting(f.After.Duration)), "")
 	}
 	if p.Removals == policies.RemovalsInWindows {
-		say("removals", OK, "goes in their windows from clusters that no placement selects any more", "")
+		say("removals", OK, "removals from clusters that no placement selects any more wait for their windows", "")
 	}
 	for _, name := range p.Unused {
 		say("approval", Warning, "approval "+name+" is of nothing that a cluster is to get now, and counts again when that "+
@@ -112,8 +112,11 @@ func (p *Policy) Sayings(now time.Time) []Saying {
 // undone says that a content was undone.
 func undone(u *fleet.Undone, now time.Time) string {
 	text := fmt.Sprintf("content %s%s was undone", u.Content, listed(u.Configurations))
-	if u.By != "" {
-		text += " by a " + strings.ToLower(u.By)
+	switch u.By {
+	case "Policy":
+		text += " by the policy"
+	case "Person":
+		text += " by a person"
 	}
 	if at := fleet.Known(u.Since.Time); !at.IsZero() {
 		text += " " + duration.HumanDuration(max(now.Sub(at), 0)) + " ago"
