@@ -60,6 +60,7 @@ func TestTheWaveThatHasItsTurnIsToldFirst(t *testing.T) {
 	assert.EqualValues(t, 3, status.Waiting)
 }
 
+// Shows: policies/policy-unused
 func TestWhoIsAdmittedByTheApprovalOfAWave(t *testing.T) {
 	names := byWave("new").status().Contents
 	other := byWave("newer").status().Contents
