@@ -45,7 +45,8 @@ type offer struct{ name, says string }
 
 // approving returns the write that approves what was chosen.
 func approving(name string, policy *policies.AddOnPolicy, wanted choice) (sentence, error) {
-	if policy == nil || policy.Spec.Approval != policies.ApprovalPerRollout && policy.Spec.Approval != policies.ApprovalPerWave {
+	asks := []policies.Approval{policies.ApprovalPerRollout, policies.ApprovalPerWave}
+	if policy == nil || !slices.Contains(asks, policy.Spec.Approval) {
 		return sentence{}, fmt.Errorf(
 			"%w: add-on %s needs no approval: there is no AddOnPolicy with approval PerRollout or PerWave", errUse, name)
 	}
@@ -143,8 +144,8 @@ func (p *Plugin) comesIntoForce(ctx context.Context, r *fleet.Reader, name strin
 			}
 			continue
 		}
-		_, err = fmt.Fprintf(p.Streams.ErrOut, "warning: it is written, and no hub manager has seen AddOnPolicy %s within %s, "+
-			"so it is not in force: the hub manager does not run, is older than the kind, or may not list it; "+
+		_, err = fmt.Fprintf(p.Streams.ErrOut, "warning: it is written, and no hub manager has seen AddOnPolicy %s within "+
+			"%s, so it is not in force: the hub manager does not run, is older than the kind, or may not list it; "+
 			"docs/reference/policies.md has its rights\n", name, seenWithin)
 		return err
 	}

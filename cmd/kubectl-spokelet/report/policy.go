@@ -132,7 +132,8 @@ func undone(u *fleet.Undone, now time.Time) string {
 
 // after says what an add-on comes after.
 func after(d policies.Dependency) string {
-	text := fmt.Sprintf("comes after add-on %s, whose condition %s has to be True", d.Name, cmp.Or(d.Condition, "Available"))
+	text := fmt.Sprintf("comes after add-on %s, whose condition %s has to be True", d.Name,
+		cmp.Or(d.Condition, "Available"))
 	if d.Type == policies.DependencyOptional {
 		text += ", where the cluster has it"
 	}
@@ -141,8 +142,8 @@ func after(d policies.Dependency) string {
 
 // ofContent says who waits for a content, or a wave of it.
 func (p *Policy) ofContent(c policies.Content) Saying {
-	s := Saying{What: "content", State: Waiting, Text: fmt.Sprintf("%s for content %s%s", WaitsFor(int(c.Clusters)), c.Name,
-		listed(c.Configurations))}
+	text := fmt.Sprintf("%s for content %s%s", WaitsFor(int(c.Clusters)), c.Name, listed(c.Configurations))
+	s := Saying{What: "content", State: Waiting, Text: text}
 	if c.Wave != "" {
 		s.Text += " in " + c.Wave
 	}
