@@ -27,8 +27,8 @@ type Policy struct {
 	Waiting  int32              `json:"waiting"`
 	Contents []policies.Content `json:"contents,omitempty"`
 	// Unused are approvals that are of no use now, and Undone the contents that were undone.
-	Unused []string       `json:"unused,omitempty"`
-	Undone []fleet.Undone `json:"undone,omitempty"`
+	Unused []string          `json:"unused,omitempty"`
+	Undone []policies.Undone `json:"undone,omitempty"`
 	// DependsOn are the add-ons that come before it.
 	DependsOn []policies.Dependency `json:"dependsOn,omitempty"`
 	// OnFailure says what becomes of clusters that fail; nil for nothing.
@@ -110,12 +110,12 @@ func (p *Policy) Sayings(now time.Time) []Saying {
 }
 
 // undone says that a content was undone.
-func undone(u *fleet.Undone, now time.Time) string {
+func undone(u *policies.Undone, now time.Time) string {
 	text := fmt.Sprintf("content %s%s was undone", u.Content, listed(u.Configurations))
 	switch u.By {
-	case "Policy":
+	case policies.ByPolicy:
 		text += " by the policy"
-	case "Person":
+	case policies.ByPerson:
 		text += " by a person"
 	}
 	if at := fleet.Known(u.Since.Time); !at.IsZero() {
