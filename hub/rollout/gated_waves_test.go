@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -60,6 +59,7 @@ func TestTheWaveThatHasItsTurnIsToldFirst(t *testing.T) {
 	assert.EqualValues(t, 3, status.Waiting)
 }
 
+// Shows: policies/policy-unused
 func TestWhoIsAdmittedByTheApprovalOfAWave(t *testing.T) {
 	names := byWave("new").status().Contents
 	other := byWave("newer").status().Contents
@@ -85,8 +85,6 @@ func TestWhoIsAdmittedByTheApprovalOfAWave(t *testing.T) {
 				}
 			}
 			assert.Equal(t, tc.granted, granted)
-			slices.Sort(tc.unused)
-			assert.Equal(t, len(tc.unused), len(p.unused))
 			assert.ElementsMatch(t, tc.unused, p.unused)
 		})
 	}

@@ -663,7 +663,8 @@ func TestNoClusterIsAdmittedWhileDecisionsAreNotComplete(t *testing.T) {
 		assert.Equal(t, whole, p)
 	})
 	t.Run("one that waits is told why", func(t *testing.T) {
-		assert.Contains(t, plan(nil, torn("a")).admissions["a"].reason, "is writing its PlacementDecisions")
+		assert.Contains(t, plan(nil, torn("a")).admissions["a"].reason,
+			"waits until it is known which clusters are selected: placement ns/p is writing its PlacementDecisions")
 	})
 	t.Run("one that seems to belong to an earlier placement does not get its configuration", func(t *testing.T) {
 		for _, gone := range []*fleet.Decisions{torn(), missing()} {

@@ -59,7 +59,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			Watches(r.AddOns.WatchedClusterManagementAddOn(), batched(r.ofNewName),
 				builder.WithPredicates(reconcile.CreatedOrDeleted())).
 			Watches(&policies.MaintenanceWindow{}, handler.EnqueueRequestsFromMapFunc(r.ofWindow), edited).
-			Watches(&clusterv1.ManagedCluster{}, r.Gates.Moves(batchPeriod, r.ofMovedCluster), builder.WithPredicates(gate.PlaceChanged()))
+			Watches(&clusterv1.ManagedCluster{}, r.Gates.Moves(batchPeriod, r.ofMovedCluster),
+				builder.WithPredicates(gate.PlaceChanged()))
 	}
 	if r.Changed != nil {
 		controller = controller.WatchesRawSource(source.TypedChannel(r.Changed,

@@ -11,7 +11,7 @@ import (
 	"github.com/spokelet/spokelet/internal/policies"
 )
 
-// A label of one cluster causes such a pass for each window of the hub.
+// A label of one cluster causes such a pass for each window that names it.
 func BenchmarkAPassOfAWindow(b *testing.B) {
 	f := facts{now: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC), clusters: make([]clusterv1.ManagedCluster, 3000)}
 	f.window = &policies.MaintenanceWindow{ObjectMeta: metav1.ObjectMeta{Name: "w"}, Spec: policies.MaintenanceWindowSpec{

@@ -43,7 +43,8 @@ func (g Gate) PerWave() bool {
 // Title names the wave that the gate is for; "" for none.
 func (g Gate) Title() string { return g.wave.Title }
 
-// NameOf returns the name by which a content, by the name of ContentName, is approved here: its own, or that of the wave.
+// NameOf returns the name by which a content, by the name of ContentName, is approved here: its own, or that of its
+// wave.
 func (g Gate) NameOf(content string) string {
 	if !g.PerWave() || g.wave.Key == "" {
 		return content

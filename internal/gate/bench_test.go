@@ -1,11 +1,15 @@
 package gate_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/policies"
@@ -108,4 +112,19 @@ func BenchmarkAPlanOfOneNight(b *testing.B) {
 // 30 February.
 func BenchmarkAPlanOfAWindowThatNeverComes(b *testing.B) {
 	judgeAll(b, []policies.MaintenanceWindow{window("never", "Allow", "0 0 30 2 *", time.Hour)}, 100)
+}
+
+// Each change of a label of a cluster is looked at for each window: there may be one for each of 3,000 clusters.
+func BenchmarkAChangeOfACluster(b *testing.B) {
+	all := make([]policies.MaintenanceWindow, 3000)
+	for i := range all {
+		all[i] = window(fmt.Sprint("w", i), "Allow", "@daily", time.Hour, labelled(map[string]string{"name": fmt.Sprint("c", i)}))
+	}
+	handler := (&gate.Reader{Client: hub{all: all}}).Moves(0,
+		func(context.Context, client.Object, []policies.MaintenanceWindow) []ctrl.Request { return nil })
+	was, is := cluster(map[string]string{"name": "c5", "a": "1"}, "UTC"), cluster(map[string]string{"name": "c5", "a": "2"}, "UTC")
+	b.ReportAllocs()
+	for b.Loop() {
+		handler.Update(b.Context(), event.UpdateEvent{ObjectOld: was, ObjectNew: is}, nil)
+	}
 }

@@ -29,7 +29,9 @@ func (hub) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOp
 }
 
 func (h hub) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
-	into.(*policies.MaintenanceWindowList).Items = h.all
+	if list, is := into.(*policies.MaintenanceWindowList); is {
+		list.Items = h.all
+	}
 	return nil
 }
 

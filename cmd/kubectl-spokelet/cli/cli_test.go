@@ -324,7 +324,7 @@ func TestJSONHasItsSchema(t *testing.T) {
 func TestThePageShowsTheseAnswers(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "operations", "plugin.md"))
 	require.NoError(t, err)
-	for _, name := range []string{"check", "tree", "why-addon", "diff-two", "rollout-status", "pre-ocm"} {
+	for _, name := range []string{"check", "tree", "why-addon", "diff-two", "rollout-status", "rollout-policy", "get-windows", "pre-ocm"} {
 		answer, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
 		require.NoError(t, err)
 		assert.Contains(t, string(page), string(answer), name)

@@ -121,6 +121,7 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.written = append(h.written, r.URL.RequestURI()+" "+string(body))
 		made := map[string]any{}
 		_ = json.Unmarshal(body, &made)
+		made["status"] = map[string]any{}
 		if !h.without { // A hub manager sees it at once.
 			made["status"] = map[string]any{"observedGeneration": 1}
 		}

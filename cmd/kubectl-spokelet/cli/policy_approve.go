@@ -151,8 +151,8 @@ func (p *Plugin) comesIntoForce(ctx context.Context, r *fleet.Reader, name strin
 			}
 			continue
 		}
-		_, err = fmt.Fprintf(p.Streams.ErrOut, "warning: it is written, and no hub manager has seen AddOnPolicy %s within %s, "+
-			"so it is not in force: the hub manager does not run, is older than the kind, or may not list it; "+
+		_, err = fmt.Fprintf(p.Streams.ErrOut, "warning: it is written, and no hub manager has seen AddOnPolicy %s within "+
+			"%s, so it is not in force: the hub manager does not run, is older than the kind, or may not list it; "+
 			"docs/reference/policies.md has its rights\n", name, seenWithin)
 		return err
 	}

@@ -96,6 +96,35 @@ func TestARolloutIsPausedResumedAndApproved(t *testing.T) {
 			asks([]any{"cccccccccccc"}, content("aaaaaaaaaaaa", false)),
 			[]string{"approve", "addon", "logs", "--content", "cccccccccccc"}, statusUse, "is approved already", "",
 		},
+		"the wave whose turn it is": {
+			waved(wave("aaaaaaaaaaaa", "first", true), wave("bbbbbbbbbbbb", "second", false)),
+			[]string{"approve", "addon", "logs"}, 0,
+			"content aaaaaaaaaaaa (addontemplates//logs) in first is approved",
+			pathAddOnPolicies + test + `{"op":"add","path":"/spec/approved","value":["aaaaaaaaaaaa"]}]`,
+		},
+		"a later wave is not approved by accident": {
+			waved(wave("bbbbbbbbbbbb", "second", false)), []string{"approve", "addon", "logs"}, statusUse,
+			"no wave that is not approved has its turn; name one with --content, or take --all-waves: bbbbbbbbbbbb", "",
+		},
+		"and is by its name": {
+			waved(wave("bbbbbbbbbbbb", "second", false)), []string{"approve", "addon", "logs", "--content", "bbbbbbbbbbbb"}, 0,
+			"content bbbbbbbbbbbb (addontemplates//logs) in second is approved",
+			pathAddOnPolicies + test + `{"op":"add","path":"/spec/approved","value":["bbbbbbbbbbbb"]}]`,
+		},
+		"all waves of the content": {
+			waved(wave("aaaaaaaaaaaa", "first", true), wave("bbbbbbbbbbbb", "second", false)),
+			[]string{"approve", "addon", "logs", "--all-waves"}, 0,
+			"content cccccccccccc (addontemplates//logs), with all its waves, is approved",
+			pathAddOnPolicies + test + `{"op":"add","path":"/spec/approved","value":["cccccccccccc"]}]`,
+		},
+		"one wave or all": {
+			waved(wave("aaaaaaaaaaaa", "first", true)), []string{"approve", "addon", "logs", "--all-waves", "--content", "a"},
+			statusUse, "content all-waves", "",
+		},
+		"the same waves of two placements": {
+			waved(wave("aaaaaaaaaaaa", "first of one", true), wave("bbbbbbbbbbbb", "first of two", true)),
+			[]string{"approve", "addon", "logs"}, statusUse, "name one with --content: aaaaaaaaaaaa (addontemplates//logs) in first of one; bbbb", "",
+		},
 		"where nothing waits": {asks([]any{"aaaaaaaaaaaa"}, content("aaaaaaaaaaaa", true)), []string{"approve", "addon", "logs"}, statusUse, "no cluster waits for an approval", ""},
 		"without approvals":   {nil, []string{"approve", "addon", "logs"}, statusUse, "needs no approval", ""},
 	} {
@@ -111,6 +140,38 @@ func TestARolloutIsPausedResumedAndApproved(t *testing.T) {
 			assert.Equal(t, []string{tc.writes}, h.written)
 		})
 	}
+}
+
+// wave is a wave of a content that waits.
+func wave(name, of string, turn bool) map[string]any {
+	c := content(name, false)
+	c["wave"], c["turn"], c["content"] = of, turn, "cccccccccccc"
+	return c
+}
+
+// waved is a policy whose waves wait.
+func waved(waves ...any) map[string]any {
+	return addOnPolicy(map[string]any{"approval": "PerWave"}, map[string]any{"contents": waves})
+}
+
+// What is written is not in force where no hub manager looks at it, and a person in an incident must know that.
+func TestAPauseThatIsNotInForceIsSaidToBeNone(t *testing.T) {
+	h := ruled(nil)
+	h.without = true
+	pauses := 0
+	got := played(t.Context(), t, h, func() { pauses++ }, "rollout", "pause", "addon", "logs")
+	assert.Equal(t, statusWell, got.status, got.errs)
+	assert.Contains(t, got.out, "spec.paused is set")
+	assert.Contains(t, got.errs, "warning: it is written, and no hub manager has seen AddOnPolicy logs within 10s, so it is not in force")
+	assert.Equal(t, 5, pauses)
+
+	h = ruled(nil)
+	h.without = true
+	got = played(t.Context(), t, h, func() {
+		part(h.lists[pathAddOnPolicies][0], "status")["observedGeneration"] = 1
+	}, "rollout", "pause", "addon", "logs")
+	assert.Equal(t, statusWell, got.status, got.errs)
+	assert.Empty(t, got.errs)
 }
 
 func TestAHubWithoutPoliciesIsSaidToHaveNone(t *testing.T) {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/spokelet/spokelet/internal/policies"
 )
 
@@ -18,19 +16,9 @@ type Policy struct {
 		Waiting            int32              `json:"waiting,omitempty"`
 		Contents           []policies.Content `json:"contents,omitempty"`
 		Unused             []string           `json:"unused,omitempty"`
-		Undone             []Undone           `json:"undone,omitempty"`
+		Undone             []policies.Undone  `json:"undone,omitempty"`
 		Problem            string             `json:"problem,omitempty"`
 	} `json:"status,omitzero"`
-}
-
-// Undone is a content that was undone, by a person or by the policy.
-type Undone struct {
-	Content        string      `json:"content"`
-	Configurations []string    `json:"configurations,omitempty"`
-	Since          metav1.Time `json:"since,omitzero"`
-	Why            string      `json:"why,omitempty"`
-	By             string      `json:"by,omitempty"`
-	Clusters       int32       `json:"clusters,omitempty"`
 }
 
 // Window is a MaintenanceWindow.

@@ -76,7 +76,7 @@ func (p *Page) addOn(_ context.Context, s kept, r *http.Request) (view, error) {
 		}
 	}
 	policy, windows := s.Rules(d.Name)
-	d.Policy, d.Windows = ruledBy(policy, s.Now), shownWindows(windows)
+	d.Policy, d.Windows = ruledBy(policy, maxSayings, s.Now), shownWindows(windows)
 	var all []shown
 	for _, g := range s.Groups {
 		if g.First.Name == d.Name && g.First.Kind != report.KindCluster {

@@ -74,7 +74,7 @@ func (p *Page) fleet(_ context.Context, s kept, r *http.Request) (view, error) {
 	}
 	d.verdict = judged(s)
 	for _, policy := range s.Policies {
-		d.Policies = append(d.Policies, ruledBy(policy, s.Now))
+		d.Policies = append(d.Policies, ruledBy(policy, fewSayings, s.Now))
 	}
 	d.Windows = shownWindows(s.Windows)
 	for _, row := range s.Matrix {

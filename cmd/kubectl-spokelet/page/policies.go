@@ -8,8 +8,9 @@ import (
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/report"
 )
 
-// maxWindows is how many windows a view shows, and maxSayings how many sentences about a policy.
-const maxWindows, maxSayings = 12, 40
+// maxWindows is how many windows a view shows, and maxSayings and fewSayings how many sentences about a policy, on its
+// own page and among others.
+const maxWindows, maxSayings, fewSayings = 12, 40, 3
 
 // ruled is the policy of an add-on as it is shown.
 type ruled struct {
@@ -20,12 +21,12 @@ type ruled struct {
 	More int
 }
 
-func ruledBy(p *report.Policy, now time.Time) *ruled {
+func ruledBy(p *report.Policy, most int, now time.Time) *ruled {
 	if p == nil {
 		return nil
 	}
 	all := p.Sayings(now)
-	return &ruled{Policy: p, Said: all[:min(len(all), maxSayings)], More: max(len(all)-maxSayings, 0)}
+	return &ruled{Policy: p, Said: all[:min(len(all), most)], More: max(len(all)-most, 0)}
 }
 
 // windows are windows as they are shown: those that cannot be used first, then those that are active, then by when they

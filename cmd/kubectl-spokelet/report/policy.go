@@ -27,8 +27,8 @@ type Policy struct {
 	Waiting  int32              `json:"waiting"`
 	Contents []policies.Content `json:"contents,omitempty"`
 	// Unused are approvals that are of no use now, and Undone the contents that were undone.
-	Unused []string       `json:"unused,omitempty"`
-	Undone []fleet.Undone `json:"undone,omitempty"`
+	Unused []string          `json:"unused,omitempty"`
+	Undone []policies.Undone `json:"undone,omitempty"`
 	// DependsOn are the add-ons that come before it.
 	DependsOn []policies.Dependency `json:"dependsOn,omitempty"`
 	// OnFailure says what becomes of clusters that fail; nil for nothing.
@@ -100,7 +100,7 @@ func (p *Policy) Sayings(now time.Time) []Saying {
 		say("failures", OK, fmt.Sprintf("onFailure is %s, after %s", f.Action, lasting(f.After.Duration)), "")
 	}
 	if p.Removals == policies.RemovalsInWindows {
-		say("removals", OK, "goes in their windows from clusters that no placement selects any more", "")
+		say("removals", OK, "removals from clusters that no placement selects any more wait for their windows", "")
 	}
 	for _, name := range p.Unused {
 		say("approval", Warning, "approval "+name+" is of nothing that a cluster is to get now, and counts again when that "+
@@ -110,10 +110,13 @@ func (p *Policy) Sayings(now time.Time) []Saying {
 }
 
 // undone says that a content was undone.
-func undone(u *fleet.Undone, now time.Time) string {
+func undone(u *policies.Undone, now time.Time) string {
 	text := fmt.Sprintf("content %s%s was undone", u.Content, listed(u.Configurations))
-	if u.By != "" {
-		text += " by a " + strings.ToLower(u.By)
+	switch u.By {
+	case policies.ByPolicy:
+		text += " by the policy"
+	case policies.ByPerson:
+		text += " by a person"
 	}
 	if at := fleet.Known(u.Since.Time); !at.IsZero() {
 		text += " " + duration.HumanDuration(max(now.Sub(at), 0)) + " ago"
@@ -129,7 +132,8 @@ func undone(u *fleet.Undone, now time.Time) string {
 
 // after says what an add-on comes after.
 func after(d policies.Dependency) string {
-	text := fmt.Sprintf("comes after add-on %s, whose condition %s has to be True", d.Name, cmp.Or(d.Condition, "Available"))
+	text := fmt.Sprintf("comes after add-on %s, whose condition %s has to be True", d.Name,
+		cmp.Or(d.Condition, "Available"))
 	if d.Type == policies.DependencyOptional {
 		text += ", where the cluster has it"
 	}
@@ -138,8 +142,8 @@ func after(d policies.Dependency) string {
 
 // ofContent says who waits for a content, or a wave of it.
 func (p *Policy) ofContent(c policies.Content) Saying {
-	s := Saying{What: "content", State: Waiting, Text: fmt.Sprintf("%s for content %s%s", WaitsFor(int(c.Clusters)), c.Name,
-		listed(c.Configurations))}
+	text := fmt.Sprintf("%s for content %s%s", WaitsFor(int(c.Clusters)), c.Name, listed(c.Configurations))
+	s := Saying{What: "content", State: Waiting, Text: text}
 	if c.Wave != "" {
 		s.Text += " in " + c.Wave
 	}

@@ -10,7 +10,8 @@ import (
 
 // policy writes what the policy of an add-on says.
 func (p *page) policy(of *report.Policy) {
-	p.line("policy: approval %s, %s because of it or of a window", p.text(string(of.Approval)), report.WaitsFor(int(of.Waiting)))
+	p.line("policy: approval %s, %s because of it or of a window", p.text(string(of.Approval)),
+		report.WaitsFor(int(of.Waiting)))
 	for _, saying := range of.Sayings(p.Now) {
 		mark := "    "
 		if saying.State == report.Failed || saying.State == report.Warning {

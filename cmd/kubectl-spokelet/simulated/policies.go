@@ -57,7 +57,8 @@ func (s *shop) rule() {
 		"kind": "Allow", "schedule": "0 1 * * *", "duration": "4h", "timeZoneClaim": "timezone.example.com",
 		"addOns": []any{"logs", "metrics"},
 	}, map[string]any{
-		"active": false, "clusters": 45, "problem": "the cluster has no claim timezone.example.com, which is to name its time zone",
+		"active": false, "clusters": 45,
+		"problem": "the cluster has no claim timezone.example.com, which is to name its time zone",
 	})
 	s.window("weekend", map[string]any{
 		"kind": "Allow", "schedule": "0 8 * * SUN", "duration": "10h", "addOns": []any{"proxy"},

@@ -61,7 +61,7 @@ func TestTheRoleOfTheHubIsEnoughForAllCommands(t *testing.T) {
 		status int
 		args   string
 	}{
-		{1, "check"}, {1, "tree"}, {0, "get clusters"}, {0, "get addons -A"}, {0, "get works -A"}, {0, "version"},
+		{1, "check"}, {1, "tree"}, {0, "get clusters"}, {0, "get addons -A"}, {0, "get works -A"}, {0, "version"}, {0, "get windows"},
 		{1, "why addon hello -n " + near}, {0, "why cluster " + near}, {1, "why cluster " + far},
 		{0, "why work addon-hello-deploy-0 -n " + near}, {0, "events -A"}, {0, "events addon hello -n " + near},
 		{0, "events cluster " + near}, {1, "logs hub"}, {0, "bundle -f " + bundle}, {1, "tree --from " + bundle},

@@ -97,7 +97,7 @@ func passes(t *testing.T) (total float64) {
 // A hub may have a window for each of 3,000 clusters. The test has the hub for itself: it counts passes.
 //
 // Shows: policies/window-named
-func TestALabelThatNoWindowNamesCausesNoPassOfWindows(t *testing.T) { //nolint:paralleltest // It counts all passes.
+func TestALabelThatNoWindowNamesCausesNoPassOfWindows(t *testing.T) {
 	w := newWorld(t)
 	cluster := w.clusters(1)[0]
 	frozen, other := w.frozen(), w.frozen()
