@@ -42,12 +42,12 @@ func TestWhatAClusterWaitsForHasItsTest(t *testing.T) {
 		folder, test, found := strings.Cut(strings.Trim(cells[3], "` "), ": ")
 		require.True(t, found, line)
 		texts := testsOf(t, filepath.Join(root, folder))
-		assert.Contains(t, texts, "func "+test+"(", line)
+		assert.True(t, strings.Contains(texts, "func "+test+"("), "there is no such test: %s", line)
 		quoted := strings.Split(cells[1], "`")
 		require.GreaterOrEqual(t, len(quoted), 2, line)
 		for part := range strings.SplitSeq(quoted[1], "…") {
 			if part = strings.TrimSpace(part); len(part) >= least {
-				assert.Contains(t, texts, part, "%s: no test of %s has this", cells[0], folder)
+				assert.True(t, strings.Contains(texts, part), "%s: no test of %s has %s", cells[0], folder, part)
 			}
 		}
 	}
