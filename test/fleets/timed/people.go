@@ -112,6 +112,7 @@ func (w *world) comeAndGo(s *site) {
 	default:
 		s.selected = w.chance(2) || w.manual
 		s.addOn, s.has, s.applied, s.once, s.down, s.again = nil, "", false, false, false, true
+		clear(s.returned)
 	}
 }
 

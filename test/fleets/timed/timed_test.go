@@ -2,6 +2,7 @@ package timed
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub/rollout"
 	"github.com/spokelet/spokelet/internal/gate"
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/policies"
 	"github.com/spokelet/spokelet/test/fleets"
 )
@@ -133,6 +135,60 @@ func TestEachRuleNoticesABug(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tally := fleets.Run(t.Context(), Policies(tc.bend), fleets.Options{Seed: 1, Games: 250, Workers: 1})
+			assert.Positive(t, tally.Rules[tc.rule].Violated, "%s: %v", tc.rule, tally.Rules)
+		})
+	}
+}
+
+// Shows: invariants/undone-once, invariants/undone-ends
+func TestContentsThatFailAreUndoneOnce(t *testing.T) {
+	tally := fleets.Run(t.Context(), Undo(Bend{}), fleets.Options{Seed: 1, Games: 400, Workers: 2})
+	assert.Empty(t, tally.Violations)
+	for _, rule := range []string{"settles", "undo ends", "undo names", "undo once", "undo paused", "undo to", "undo why", "undone stays"} {
+		assert.Positive(t, tally.Rules[rule].Games, "%s was not looked at", rule)
+	}
+}
+
+// Shows: invariants/undone-once, invariants/undone-ends
+func TestEachRuleOfUndoNoticesABug(t *testing.T) {
+	for name, tc := range map[string]struct {
+		bend Bend
+		rule string
+	}{
+		"a pause does not hold it":        {Bend{Policy: func(p *policies.AddOnPolicy) { p.Spec.Paused = nil }}, "undo paused"},
+		"what a person retries is undone": {Bend{Policy: func(p *policies.AddOnPolicy) { p.Spec.Retry = nil }}, "undo once"},
+		"it forgets what it undid": {Bend{Written: func(_, after *addonv1beta1.ManagedClusterAddOn) {
+			meta.RemoveStatusCondition(&after.Status.Conditions, names.ConditionRolloutFailed)
+		}, Policy: func(p *policies.AddOnPolicy) { p.Status.Undone = nil }}, "undone stays"},
+		"it returns to what nobody had": {Bend{Policy: func(p *policies.AddOnPolicy) {
+			for i := range p.Status.Placements {
+				for j := range p.Status.Placements[i].Completed {
+					c := &p.Status.Placements[i].Completed[j]
+					c.Configurations = slices.Clone(c.Configurations)
+					for k := range c.Configurations {
+						c.Configurations[k].SpecHash = "9"
+					}
+				}
+			}
+		}}, "undo to"},
+		"nothing is undone": {Bend{Policy: func(p *policies.AddOnPolicy) { p.Spec.OnFailure = nil }}, "undo ends"},
+		"what is well is undone": {Bend{Said: func(r *rollout.Rehearsed) {
+			if r.Policy != nil && len(r.Policy.Status.Placements) > 0 {
+				r.Policy.Status.Undone = []policies.Undone{{
+					Content: r.Policy.Status.Placements[0].Content, By: policies.ByPolicy, Action: policies.ActionUndoAll,
+				}}
+			}
+		}}, "undo why"},
+		"all contents have one name": {Bend{Said: func(r *rollout.Rehearsed) {
+			if r.Policy != nil {
+				for i := range r.Policy.Status.Placements {
+					r.Policy.Status.Placements[i].Content = "one"
+				}
+			}
+		}}, "undo names"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tally := fleets.Run(t.Context(), Undo(tc.bend), fleets.Options{Seed: 1, Games: 400, Workers: 2})
 			assert.Positive(t, tally.Rules[tc.rule].Violated, "%s: %v", tc.rule, tally.Rules)
 		})
 	}

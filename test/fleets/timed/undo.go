@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-
 	"github.com/spokelet/spokelet/internal/policies"
 )
 
@@ -36,18 +34,35 @@ func (w *world) drawFailures() {
 		troubled: map[string]bool{},
 	}
 	for _, content := range []string{"2", "3", "4"} {
-		f.broken[content], f.stuck[content] = w.chance(2), w.chance(5)
+		f.broken[content], f.stuck[content] = w.Random.IntN(3) > 0, w.chance(5)
 	}
 	if w.chance(3) {
 		f.some = w.sites[0].name
 	}
 	w.failures, w.managers = f, w.managers[:1] // Two would dispute about since when agents are not well.
-	w.windows = w.windows[:min(1, len(w.windows))]
+	w.windows = w.windows[:min(w.Random.IntN(5)/4, len(w.windows))]
 	w.rules = rules{
 		exists: true, action: pick(w.Random, policies.ActionUndo, policies.ActionUndo, policies.ActionUndoAll, policies.ActionUndoAll, ""),
 		after: pick(w.Random, 0, 0, 90*time.Second, time.Hour),
 	}
+	w.undoes = w.rules.action == policies.ActionUndo
 	w.changes++
+}
+
+// begin lets the first content, which is good, complete where it may: there is something to return to.
+func (w *world) begin() {
+	for range 2 + 2*len(w.sites) {
+		for _, s := range w.sites {
+			if s.addOn == nil {
+				w.install(s)
+			}
+			w.heal(s)
+		}
+		if w.settle(); w.Violated() {
+			return
+		}
+		w.pass(w.now.Add(6 * time.Minute))
+	}
 }
 
 // undoers are people who undo and retry.
@@ -63,13 +78,15 @@ func (w *world) undoers() {
 	}
 	switch {
 	case name == "":
-	case w.chance(6):
+	case w.chance(10):
 		w.rules.exists, w.rules.undo, w.rules.retry = true, append(without(w.rules.undo), name), without(w.rules.retry)
-	case w.chance(4):
+	case w.chance(8):
 		w.rules.exists, w.rules.undo, w.rules.retry = true, without(w.rules.undo), append(without(w.rules.retry), name)
 		for _, s := range w.sites {
 			delete(s.returned, w.content)
 		}
+	case w.chance(3) && !w.rules.paused:
+		w.edit()
 	default:
 		return
 	}
@@ -104,8 +121,9 @@ func (w *world) judgeUndo(m *manager, s *site, before, after string) {
 	w.noteTroubles()
 	v := m.sees
 	if after == v.content {
-		w.Rule("undone stays", !w.undoneBy(v, after) || s.had[after], "%s gets content %s, which was undone", s.name, after)
-		w.Rule("undone stays", !s.returned[after] || w.undoneBy(v, before), "%s gets content %s again, with which it failed", s.name, after)
+		// Of one whose add-on is created again, or that was admitted and not written, the hub does not say what it had.
+		w.Rule("undone stays", !w.undoneBy(v, after) || s.had[after] || s.again, "%s gets content %s, which was undone", s.name, after)
+		w.Rule("undone stays", !s.returned[after] || w.undoneBy(v, before) || w.retriedBy(v, after), "%s gets content %s again, with which it failed", s.name, after)
 		return
 	}
 	w.Rule("undo paused", !v.rules.paused, "%s returns from %s to %s while the add-on is paused", s.name, before, after)
@@ -143,7 +161,7 @@ func (w *world) judgePolicy(m *manager) {
 		}
 		w.Rule("undo once", !slices.Contains(m.sees.rules.retry, u.Content), "content %s is undone, and was retried", content)
 		w.Rule("undo why", w.mayFail(content), "content %s is undone, and is good on all clusters", content)
-		w.Rule("undo why", m.sees.rules.action != "", "content %s is undone, and the policy does not say so", content)
+		w.Rule("undo why", m.sees.rules.action != "" || u.Action == policies.ActionUndo, "content %s is undone, and the policy does not say so", content)
 	}
 }
 
@@ -200,16 +218,15 @@ func (w *world) undone() bool {
 		if s.addOn == nil || !w.failures.breaks(s) || !s.applied || s.has != w.content || w.retriedBy(v, w.content) {
 			continue
 		}
-		// It failed with the content, for longer than the policy asks for.
-		other := false
-		for content := range s.had {
-			other = other || content != w.content
-		}
-		before := slices.ContainsFunc(s.addOn.Status.ConfigReferences, func(r addonv1beta1.ConfigReference) bool {
-			return r.LastAppliedConfig != nil && r.LastAppliedConfig.SpecHash != s.has
+		// It failed with the content, for longer than the policy asks for, and the policy knows one that completed before.
+		known := slices.ContainsFunc(w.status.Placements, func(p policies.PlacementContents) bool {
+			return slices.ContainsFunc(p.Completed, func(c policies.CompletedContent) bool {
+				of := w.told[c.Content]
+				return of != "" && of != w.content && !w.undoneBy(v, of)
+			})
 		})
-		w.Rule("undo ends", w.rules.action != policies.ActionUndo || !other || !before || w.undoneBy(v, w.content) || w.manual || !s.down,
-			"%s keeps content %s, with which it failed, and had %v before", s.name, s.has, s.had)
+		w.Rule("undo ends", !known || !w.undoes || !s.down || s.again || w.manual,
+			"%s keeps content %s, with which it failed, and %+v completed", s.name, s.has, w.status.Placements)
 	}
 	w.Rule("undo settles", true, "")
 	return true

@@ -37,7 +37,9 @@ func Undo(b Bend) fleets.Property {
 	return fleets.Property{Name: "undo", Play: func(g *fleets.Game) {
 		w := newWorld(g, b, c, all[g.Random.IntN(len(all))])
 		w.drawFailures()
-		w.play()
+		if w.begin(); !w.Violated() {
+			w.play()
+		}
 	}}
 }
 
@@ -74,6 +76,8 @@ type world struct {
 	written  int
 	status   policies.AddOnPolicyStatus
 	failures *failures
+	// undoes reports whether the policy has failed clusters return.
+	undoes bool
 }
 
 // rules are the AddOnPolicy as the judge understands it.
@@ -289,7 +293,7 @@ func (w *world) play() {
 	}
 	for range 4 + w.Random.IntN(14) {
 		w.Steps++
-		if w.failures != nil && w.chance(2) {
+		if w.failures != nil && w.Random.IntN(4) > 0 {
 			w.undoers()
 		} else {
 			w.people()
@@ -366,6 +370,7 @@ func (w *world) pass(until time.Time) {
 // have it: nobody does anything any more but the clock.
 func (w *world) end() {
 	w.calm = true
+	w.undoes = w.undoes && w.rules.exists && w.rules.action == policies.ActionUndo
 	w.rules.paused, w.rules.asks = false, w.rules.asks && w.chance(2) && w.failures == nil
 	w.managers = w.managers[:1]
 	w.managers[0].lagging = 0
