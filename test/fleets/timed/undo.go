@@ -123,7 +123,8 @@ func (w *world) judgeUndo(m *manager, s *site, before, after string) {
 	if after == v.content {
 		// Of one whose add-on is created again, or that was admitted and not written, the hub does not say what it had.
 		w.Rule("undone stays", !w.undoneBy(v, after) || s.had[after] || s.again, "%s gets content %s, which was undone", s.name, after)
-		w.Rule("undone stays", !s.returned[after] || w.undoneBy(v, before) || w.retriedBy(v, after), "%s gets content %s again, with which it failed", s.name, after)
+		w.Rule("undone stays", !s.returned[after] || w.undoneBy(v, before) || w.retriedBy(v, after) || !v.rules.exists,
+			"%s gets content %s again, with which it failed", s.name, after)
 		return
 	}
 	w.Rule("undo paused", !v.rules.paused, "%s returns from %s to %s while the add-on is paused", s.name, before, after)
