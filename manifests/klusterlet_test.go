@@ -159,7 +159,7 @@ func TestTheHostedAgentHasRightsInItsNamespaceOnly(t *testing.T) {
 func TestKustomizationsNameEveryFile(t *testing.T) {
 	for folder, fsys := range map[string]fs.FS{
 		"klusterlet": klusterlet, "klusterlet-hosted": klusterletHosted,
-		"samples/hello": samples, "samples/hub-config": samples,
+		"samples/hello": samples, "samples/hub-config": samples, "samples/policies": samples,
 	} {
 		raw, err := fs.ReadFile(fsys, path.Join(folder, kustomizationFile))
 		require.NoError(t, err)

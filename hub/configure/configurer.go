@@ -175,12 +175,19 @@ type Rehearsal struct {
 
 // RehearseGated is Rehearse with a gate. It returns when time alone may change the decision, too; zero for never.
 func (c *Configurer) RehearseGated(r Rehearsal) (after *addonv1beta1.ManagedClusterAddOn, recheck time.Time) {
-	f := facts{addOn: r.AddOn, cma: r.CMA, states: r.States}
+	f := facts{addOn: r.AddOn, cma: r.CMA, states: r.States, rules: r.Gate}
 	if len(placementsOf(r.CMA)) == 0 {
 		f.placement = -1
 	}
-	f.planned, f.admission = c.admission(f)
-	if !f.planned && !r.Gate.Open() && !f.target().Admitted(f.addOn) {
+	if how, is := f.allReturn(); is {
+		f.returns(how)
+	}
+	if f.planned, f.admission = c.admission(f); f.planned {
+		if how, is := f.failedReturns(); is {
+			f.returns(how)
+		}
+	}
+	if f.degraded.Reason, f.degraded.Message = r.Gate.Degraded(r.Cluster); f.asks() {
 		f.ask(r.Gate, r.Cluster, r.Now)
 	}
 	decided := decide(f)

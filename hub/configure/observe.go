@@ -2,11 +2,9 @@ package configure
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -92,52 +90,30 @@ func (c *Configurer) observeUndone(ctx context.Context, f *facts) error {
 	if err != nil || !f.rules.Undoes() || f.unselected() {
 		return err
 	}
-	placement, content := f.placementKey(), f.content()
-	if !f.rules.Undone(placement, content) {
-		return nil
+	if how, is := f.allReturn(); is {
+		return c.returns(ctx, f, how)
 	}
-	return c.returns(ctx, f, f.rules.Undo(placement, content))
-}
-
-// observeFailed finds out whether the cluster returns from what it failed with. That it is to do so says the rollout,
-// and that it did its own status.
-func (c *Configurer) observeFailed(ctx context.Context, f *facts) error {
-	if f.rules.Policy() == nil || f.undo.content != "" {
-		return nil
-	}
-	content := f.content()
-	was := meta.FindStatusCondition(f.addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
-	asked := f.admission.Undo && was != nil && f.admission.Way.Progress == was.LastTransitionTime.Unix()
-	if !f.returnedFrom(content) && (!asked || f.rules.Retried(content)) {
-		return nil
-	}
-	how := f.rules.Undo(f.placementKey(), content)
-	how.Failed = true
-	return c.returns(ctx, f, how)
-}
-
-// returns finds out what the add-on returns to from what the specs ask for. One that is being deleted keeps what it
-// has.
-func (c *Configurer) returns(ctx context.Context, f *facts, how addonconfig.Undo) error {
-	f.undo = undo{content: f.content(), from: f.wanted(), failed: how.Failed}
-	to, known := how.Return(f.undo.from, f.addOn.Status.ConfigReferences)
-	has := chosen(f.addOn.Status.ConfigReferences)
-	if !f.addOn.DeletionTimestamp.IsZero() {
-		to, known = has, len(has) > 0
-	}
-	if !known {
-		f.undo.kept = "no content completed before it"
-		return nil
-	}
-	more := func(c addonconfig.Chosen) bool { return !slices.Contains(has, c) }
-	if slices.ContainsFunc(to, more) {
-		lacks, err := c.Store.Lacks(ctx, f.addOn.Name, f.undo.from, to)
-		if f.undo.kept = lacks; lacks != "" || err != nil {
-			return err
-		}
-	}
-	f.undo.active, f.undo.to = true, to
 	return nil
+}
+
+// observeFailed finds out whether the cluster returns from what it failed with.
+func (c *Configurer) observeFailed(ctx context.Context, f *facts) error {
+	if how, is := f.failedReturns(); is {
+		return c.returns(ctx, f, how)
+	}
+	return nil
+}
+
+// returns finds out what the add-on returns to from what the specs ask for.
+func (c *Configurer) returns(ctx context.Context, f *facts, how addonconfig.Undo) error {
+	if !f.returns(how) {
+		return nil
+	}
+	lacks, err := c.Store.Lacks(ctx, f.addOn.Name, f.undo.from, f.undo.to)
+	if f.undo.kept = lacks; lacks != "" || err != nil {
+		f.undo.active, f.undo.to = false, nil
+	}
+	return err
 }
 
 // askGate asks the gate of an add-on what it says of its dependencies and, where no rollout decides, whether it may
@@ -151,11 +127,7 @@ func (c *Configurer) askGate(ctx context.Context, f *facts) error {
 		f.stays, err = c.goesLater(ctx, f.addOn)
 		return err
 	}
-	target := f.target()
-	asks := !f.planned && !target.Admitted(f.addOn)
-	if asks && f.undo.content != "" && (f.undo.kept != "" || f.undo.from.Admitted(f.addOn)) {
-		f.admission, asks = f.undo.admission(f.rules), false
-	}
+	asks := f.asks()
 	g, err := c.Gates.Gate(ctx, f.addOn.Name)
 	if decode.IsUnknown(err) { // It begins nothing, and repairs and credentials go on.
 		if f.undecoded = true; asks {
@@ -174,6 +146,16 @@ func (c *Configurer) askGate(ctx context.Context, f *facts) error {
 		f.ask(g, cluster, c.Placements.Clock.Now())
 	}
 	return nil
+}
+
+// asks reports whether a gate says if the add-on may begin. Of one that returns from a content that was undone, it
+// decides itself.
+func (f *facts) asks() bool {
+	asks := !f.planned && !f.target().Admitted(f.addOn)
+	if asks && f.undo.content != "" && (f.undo.kept != "" || f.undo.from.Admitted(f.addOn)) {
+		f.admission, asks = f.undo.admission(f.rules), false
+	}
+	return asks
 }
 
 // ask lets a gate decide about an add-on that does not have its target.

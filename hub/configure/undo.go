@@ -1,6 +1,11 @@
 package configure
 
 import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/causes"
 	"github.com/spokelet/spokelet/internal/gate"
@@ -18,6 +23,49 @@ type undo struct {
 	to     []addonconfig.Chosen
 	// kept is why it keeps what it has; empty when it is active.
 	kept string
+}
+
+// allReturn reports whether all clusters of the placement return from what the specs ask for, and to what.
+func (f facts) allReturn() (how addonconfig.Undo, is bool) {
+	placement, content := f.placementKey(), f.content()
+	if !f.rules.Undone(placement, content) {
+		return how, false
+	}
+	return f.rules.Undo(placement, content), true
+}
+
+// failedReturns reports whether the cluster returns from what it failed with, and to what. Whether it does so the
+// rollout says, and that it did its own status.
+func (f facts) failedReturns() (how addonconfig.Undo, is bool) {
+	if f.rules.Policy() == nil || f.undo.content != "" {
+		return how, false
+	}
+	content := f.content()
+	was := meta.FindStatusCondition(f.addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
+	asked := f.admission.Undo && was != nil && f.admission.Way.Progress == was.LastTransitionTime.Unix()
+	if !f.returnedFrom(content) && (!asked || f.rules.Retried(content)) {
+		return how, false
+	}
+	how = f.rules.Undo(f.placementKey(), content)
+	how.Failed = true
+	return how, true
+}
+
+// returns decides what the add-on returns to, and reports whether it needs contents that it does not have. One that is
+// being deleted keeps what it has.
+func (f *facts) returns(how addonconfig.Undo) (needs bool) {
+	f.undo = undo{content: f.content(), from: f.wanted(), failed: how.Failed}
+	to, known := how.Return(f.undo.from, f.addOn.Status.ConfigReferences)
+	has := chosen(f.addOn.Status.ConfigReferences)
+	if !f.addOn.DeletionTimestamp.IsZero() {
+		to, known = has, len(has) > 0
+	}
+	if !known {
+		f.undo.kept = "no content completed before it"
+		return false
+	}
+	f.undo.active, f.undo.to = true, to
+	return slices.ContainsFunc(to, func(c addonconfig.Chosen) bool { return !slices.Contains(has, c) })
 }
 
 // admission decides about an add-on that returns, or keeps what it has, where no rollout does. Neither windows nor

@@ -86,7 +86,7 @@ func TestWhatAClusterReturnsTo(t *testing.T) {
 		"one that never got it keeps what it has, where it is not known what all had": {
 			has: []addonv1beta1.ConfigReference{fixture.Has(tmpl, "old")}, to: "t@old",
 		},
-		"a new one gets what all had": {how: addonconfig.Undo{Completed: before}, to: "t@one"},
+		"a new one gets what all had":                    {how: addonconfig.Undo{Completed: before}, to: "t@one"},
 		"a new one gets nothing where nothing completed": {none: true},
 		"nothing is known where it was the first": {
 			how: addonconfig.Undo{Failed: true}, has: []addonv1beta1.ConfigReference{fixture.Desires(tmpl, "bad")}, none: true,

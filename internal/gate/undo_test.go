@@ -82,7 +82,8 @@ func TestAfterHowManyTriesAContentWaits(t *testing.T) {
 			assert.Equal(t, tc.waits, held != "", held)
 			if tc.waits {
 				assert.True(t, strings.HasPrefix(held, "waits for its turn in the rollout: AddOnPolicy logs undid "), held)
-				assert.Contains(t, held, "content next begins when spec.approved has it")
+				assert.Contains(t, held, " contents in a row, and spec.onFailure.maxTries is ")
+				assert.Contains(t, held, "; content next begins when spec.approved has it")
 			}
 		})
 	}

@@ -12,6 +12,8 @@
 //	Upgrade     hub/rollout and hub/configure together: clusters that break while they soak, deadlines that pass, add-ons
 //	            that come late or again, pods that take minutes, agents with clocks that are off or that feed
 //	            nothing back, and decisions that are torn or replaced
+//	Policies    package timed: pauses, approvals and windows, with internal/gate, hub/rollout and hub/configure, while the
+//	            clocks of time zones move, jump and change their rules
 //
 // The tests of the packages play a few thousand games; "make fleets" plays a million.
 package fleets

@@ -54,7 +54,7 @@ func TestTheAPIServerAcceptsEverythingThatShips(t *testing.T) {
 	}
 	for _, folder := range []string{
 		"manifests/overlays/klusterlet-executor", "manifests/overlays/klusterlet-hosted-addons", "manifests/hub/optional",
-		"manifests/samples/hello", "manifests/samples/hub-config",
+		"manifests/samples/hello", "manifests/samples/hub-config", "manifests/samples/policies",
 	} {
 		sets[folder] = kustomized(t, folder)
 	}

@@ -40,6 +40,10 @@ func (w *world) judgeBegin(m *manager, s *site, content string) {
 
 // judge judges what a hub manager made of all that there is.
 func (w *world) judge(m *manager) {
+	if w.failures != nil {
+		w.judgeUndone(m)
+		return
+	}
 	for _, s := range w.sites {
 		if s.addOn == nil {
 			continue

@@ -113,6 +113,7 @@ func (w *world) look(m *manager) {
 	v := m.sees
 	m.said = w.plan(m)
 	m.wake = m.said.Wake
+	w.writePolicy(m)
 	for _, s := range w.sites {
 		addOn := v.addOns[s.name]
 		if addOn == nil {
@@ -167,6 +168,24 @@ func (w *world) plan(m *manager) rollout.Rehearsed {
 	return said
 }
 
+// writePolicy writes the status of the policy, if nobody wrote to it since the hub manager saw it.
+func (w *world) writePolicy(m *manager) {
+	if m.said.Policy == nil || !m.sees.isOf(w) || reflect.DeepEqual(w.status, m.said.Policy.Status) {
+		return
+	}
+	if w.failures != nil {
+		w.judgePolicy(m)
+	}
+	w.status = m.said.Policy.Status
+	w.written++
+	w.changes++
+}
+
+// isOf reports whether the policy of a view is the present one.
+func (v *view) isOf(w *world) bool {
+	return v.written == w.written && reflect.DeepEqual(v.rules, w.rules)
+}
+
 func (v *view) states() addonconfig.States {
 	return addonconfig.States{fixture.Template("t"): {Hash: v.content}}
 }
@@ -174,8 +193,15 @@ func (v *view) states() addonconfig.States {
 // write writes an add-on, which nobody wrote since the hub manager saw it.
 func (w *world) write(m *manager, s *site, next *addonv1beta1.ManagedClusterAddOn) {
 	before, after := desired(s.addOn), desired(next)
+	if s.applied && completed(next) == s.has {
+		s.had[s.has] = true
+	}
 	if s.addOn = next; before != after {
-		w.judgeBegin(m, s, after)
+		if w.failures != nil {
+			w.judgeUndo(m, s, before, after)
+		} else {
+			w.judgeBegin(m, s, after)
+		}
 		s.has, s.began, s.applied, s.once, s.late, s.fell = after, w.now, false, false, false, false
 		if s.down {
 			w.report(s, false)

@@ -29,6 +29,9 @@ func (w *world) people() {
 		w.rules.exists, w.rules.asks = true, !w.rules.asks
 	case 8:
 		w.rules = rules{exists: w.chance(2)}
+		for _, s := range w.sites {
+			clear(s.returned)
+		}
 	case 9, 10, 11, 12:
 		w.edit()
 	case 13, 14, 15:
@@ -52,6 +55,7 @@ func (w *world) edit() {
 		behind := slices.ContainsFunc(w.managers, func(m *manager) bool { return m.lagging > 0 })
 		for _, s := range w.sites {
 			s.again = s.again && behind // It may never see this content.
+			clear(s.returned)
 		}
 	}
 }
@@ -108,6 +112,7 @@ func (w *world) comeAndGo(s *site) {
 	default:
 		s.selected = w.chance(2) || w.manual
 		s.addOn, s.has, s.applied, s.once, s.down, s.again = nil, "", false, false, false, true
+		clear(s.returned)
 	}
 }
 
@@ -131,18 +136,29 @@ func (w *world) move(s *site) {
 	case s.has == "":
 	case !s.applied:
 		if w.chance(2) {
-			s.applied, s.once = true, true
-			w.changes++
+			w.apply(s)
 		}
 	case s.down:
-		if w.chance(3) {
+		if w.chance(3) && !w.failures.breaks(s) {
 			w.report(s, false)
 		}
 	case len(w.managers) == 1 && w.chance(12): // Two would dispute about when that was.
 		w.report(s, true)
 	case w.chance(40):
-		s.applied = false
+		s.applied, s.fell = false, true // A webhook on the cluster, a quota.
 		w.changes++
+	}
+}
+
+// apply lets a cluster have what its works have, and be well with that if it can.
+func (w *world) apply(s *site) {
+	if w.failures.sticks(s) {
+		return
+	}
+	s.applied, s.once = true, true
+	w.changes++
+	if w.failures.breaks(s) {
+		w.report(s, true)
 	}
 }
 
@@ -152,10 +168,9 @@ func (w *world) heal(s *site) {
 		return
 	}
 	if !s.applied {
-		s.applied, s.once = true, true
-		w.changes++
+		w.apply(s)
 	}
-	if s.down {
+	if s.down && !w.failures.breaks(s) {
 		w.report(s, false)
 	}
 }

@@ -31,6 +31,18 @@ func Policies(b Bend) fleets.Property {
 	}}
 }
 
+// Undo is the property that contents that fail are undone as the policy says, once, and that this ends.
+func Undo(b Bend) fleets.Property {
+	c, all := &calendar{}, eras()
+	return fleets.Property{Name: "undo", Play: func(g *fleets.Game) {
+		w := newWorld(g, b, c, all[g.Random.IntN(len(all))])
+		w.drawFailures()
+		if w.begin(); !w.Violated() {
+			w.play()
+		}
+	}}
+}
+
 // world is one play.
 type world struct {
 	*fleets.Game
@@ -60,6 +72,12 @@ type world struct {
 	told     map[string]string
 	managers []*manager
 	calm     bool
+	// written counts the writes of status, which is that of the policy, and failures what contents do to clusters; nil where all are good.
+	written  int
+	status   policies.AddOnPolicyStatus
+	failures *failures
+	// undoes reports whether the policy has failed clusters return.
+	undoes bool
 }
 
 // rules are the AddOnPolicy as the judge understands it.
@@ -67,6 +85,10 @@ type rules struct {
 	exists, paused, asks bool
 	reason               string
 	approved             []string
+	// action, after, undo and retry say what is undone.
+	action      policies.Action
+	after       time.Duration
+	undo, retry []string
 }
 
 func (r rules) object() *policies.AddOnPolicy {
@@ -80,7 +102,10 @@ func (r rules) object() *policies.AddOnPolicy {
 	if r.asks {
 		o.Spec.Approval = policies.ApprovalPerRollout
 	}
-	o.Spec.Approved = slices.Clone(r.approved)
+	o.Spec.Approved, o.Spec.Undo, o.Spec.Retry = slices.Clone(r.approved), slices.Clone(r.undo), slices.Clone(r.retry)
+	if r.action != "" {
+		o.Spec.OnFailure = &policies.OnFailure{Action: r.action, After: metav1.Duration{Duration: r.after}}
+	}
 	return o
 }
 
@@ -103,12 +128,15 @@ type site struct {
 	// late reports whether it counted as timed out with what it has, and fell whether its agent was not well: when a hub
 	// manager saw that is not on the hub.
 	late, fell bool
+	// had are the contents that it completed, and returned those that it returned from since the last edit.
+	had, returned map[string]bool
 }
 
 // view is what there is on the hub at a time, as a cache has it. It is never changed.
 type view struct {
 	change    int
 	rewrites  int
+	written   int
 	rules     rules
 	windows   []*window
 	content   string
@@ -133,6 +161,7 @@ func newWorld(g *fleets.Game, b Bend, c *calendar, e era) *world {
 	w.drawStrategy()
 	for i := range 1 + r.IntN(3) {
 		s := &site{name: fmt.Sprintf("%c%d", 'a'+r.IntN(26), i), canary: i == 0 && r.IntN(2) == 0, selected: true}
+		s.had, s.returned = map[string]bool{}, map[string]bool{}
 		s.place = place{labels: drawLabels(r), claims: drawClaims(r, e)}
 		if w.sites = append(w.sites, s); r.IntN(3) > 0 {
 			w.install(s)
@@ -194,7 +223,7 @@ func (w *world) view() *view {
 		return w.at
 	}
 	v := &view{
-		change: w.changes, rewrites: w.rewrites, rules: w.rules, windows: slices.Clone(w.windows), content: w.content,
+		change: w.changes, rewrites: w.rewrites, written: w.written, rules: w.rules, windows: slices.Clone(w.windows), content: w.content,
 		places: map[string]place{}, served: map[string]bool{}, clusters: map[string]gate.Cluster{},
 		addOns: map[string]*addonv1beta1.ManagedClusterAddOn{}, decisions: w.decisions(),
 	}
@@ -207,6 +236,9 @@ func (w *world) view() *view {
 		objects = append(objects, o)
 	}
 	policy := w.rules.object()
+	if policy != nil {
+		policy.Status = w.status
+	}
 	if policy != nil && w.bend.Policy != nil {
 		w.bend.Policy(policy)
 	}
@@ -261,7 +293,11 @@ func (w *world) play() {
 	}
 	for range 4 + w.Random.IntN(14) {
 		w.Steps++
-		w.people()
+		if w.failures != nil && w.Random.IntN(4) > 0 {
+			w.undoers()
+		} else {
+			w.people()
+		}
 		for _, s := range w.sites {
 			w.move(s)
 		}
@@ -334,7 +370,8 @@ func (w *world) pass(until time.Time) {
 // have it: nobody does anything any more but the clock.
 func (w *world) end() {
 	w.calm = true
-	w.rules.paused, w.rules.asks = false, w.rules.asks && w.chance(2)
+	w.undoes = w.undoes && w.rules.exists && w.rules.action == policies.ActionUndo
+	w.rules.paused, w.rules.asks = false, w.rules.asks && w.chance(2) && w.failures == nil
 	w.managers = w.managers[:1]
 	w.managers[0].lagging = 0
 	w.changes++
@@ -345,8 +382,14 @@ func (w *world) end() {
 			}
 			w.heal(s)
 		}
-		if w.settle(); w.Violated() || w.ended() {
+		if w.settle(); w.Violated() || w.failures == nil && w.ended() {
 			return
+		}
+		if w.failures != nil {
+			if w.endUndo(); w.Violated() || w.undone() {
+				return
+			}
+			continue
 		}
 		if w.rules.asks && !w.approves(w.view()) {
 			w.approve()
