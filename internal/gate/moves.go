@@ -53,7 +53,7 @@ func (r *Reader) Moves(
 }
 
 // concerned returns the windows that a change of a cluster concerns: they select it now or not any more, or it has
-// another value of the claim that they name. Of a cluster that is created, was is nil, and of one that is gone the other.
+// another value of the claim that they name. Of a cluster that is created, was is nil, and is of one that is gone.
 func concerned(all []policies.MaintenanceWindow, was, is *clusterv1.ManagedCluster) []policies.MaintenanceWindow {
 	if len(all) == 0 {
 		return nil

@@ -44,8 +44,8 @@ func (p *Plugin) bundle() *cobra.Command {
 	c := &cobra.Command{
 		Use: "bundle -f FILE", Args: noArgs, Short: "Write what you may read of the fleet into a file for another person",
 		Long: "bundle writes clusters, add-ons, works, certificate requests, decisions, leases, Events, policies and " +
-			"windows into a file, without Secrets, the content of manifests, certificates and values. All reading commands take it " +
-			"with --from.",
+			"windows into a file, without Secrets, the content of manifests, certificates and values. All reading commands " +
+			"take it with --from.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if file == "" {
 				return fmt.Errorf("%w: -f names the file to write", errUse)
