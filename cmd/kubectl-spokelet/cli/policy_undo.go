@@ -50,8 +50,8 @@ func (p *Plugin) rulesContent(
 func undoing(name string, policy *policies.AddOnPolicy, content string) (sentence, error) {
 	if policy == nil {
 		return sentence{}, fmt.Errorf("%w: there is no AddOnPolicy %s, so the hub manager keeps no content to return to; "+
-			"give the ClusterManagementAddOn or its template the former content (kubectl spokelet rollout history), and create an "+
-			"AddOnPolicy for the next time", errUse, name)
+			"give the ClusterManagementAddOn or its template the former content (kubectl spokelet rollout history), and create "+
+			"an AddOnPolicy for the next time", errUse, name)
 	}
 	var asked []string
 	for _, placement := range policy.Status.Placements {
