@@ -39,9 +39,9 @@ func failedAt(reason string, config addonv1beta1.AddOnConfig, since time.Time) m
 	return c
 }
 
-// broken is an add-on that failed with content "new", and what its status says of that.
-func broken(cluster string, config addonv1beta1.AddOnConfig, since time.Time) *addonv1beta1.ManagedClusterAddOn {
-	return fixture.With(fixture.AddOn(cluster, fixture.Desires(config, "new")),
+// broken is the add-on of cluster a that failed with content "new", and what its status says of that.
+func broken(config addonv1beta1.AddOnConfig, since time.Time) *addonv1beta1.ManagedClusterAddOn {
+	return fixture.With(fixture.AddOn("a", fixture.Desires(config, "new")),
 		fixture.Condition("Progressing", metav1.ConditionFalse, "Failed", since), failedAt("Failed", config, since))
 }
 
@@ -87,21 +87,21 @@ func TestWhoReturnsFromWhatItFailedWith(t *testing.T) {
 		state string
 	}{
 		"it failed": {
-			a: broken("a", cfg, ago(time.Minute)), spec: spec(policies.ActionUndo, 0), undo: true, state: "1 failed",
+			a: broken(cfg, ago(time.Minute)), spec: spec(policies.ActionUndo, 0), undo: true, state: "1 failed",
 		},
 		"it failed, and the policy stops": {
-			a: broken("a", cfg, ago(time.Minute)), spec: spec(policies.ActionStop, 0), state: "1 failed",
+			a: broken(cfg, ago(time.Minute)), spec: spec(policies.ActionStop, 0), state: "1 failed",
 		},
 		"it failed too short a time ago": {
-			a: broken("a", cfg, ago(time.Minute)), spec: spec(policies.ActionUndo, time.Hour), state: "1 failed",
+			a: broken(cfg, ago(time.Minute)), spec: spec(policies.ActionUndo, time.Hour), state: "1 failed",
 			why: "it returns at 2030-01-01T12:59:00Z", wake: fixture.Noon().Add(59 * time.Minute),
 		},
 		"it failed long enough ago": {
-			a: broken("a", cfg, ago(time.Hour)), spec: spec(policies.ActionUndo, time.Hour), undo: true, state: "1 failed",
+			a: broken(cfg, ago(time.Hour)), spec: spec(policies.ActionUndo, time.Hour), undo: true, state: "1 failed",
 		},
-		"it failed with what is tried again": {a: broken("a", cfg, ago(time.Minute)), spec: retried, state: "1 failed"},
+		"it failed with what is tried again": {a: broken(cfg, ago(time.Minute)), spec: retried, state: "1 failed"},
 		"the add-on is paused": {
-			a: broken("a", cfg, ago(time.Minute)), spec: held, why: "AddOnPolicy hello is paused: someone looks", state: "1 failed",
+			a: broken(cfg, ago(time.Minute)), spec: held, why: "AddOnPolicy hello is paused: someone looks", state: "1 failed",
 		},
 		"it returned, and counts as failed further on": {
 			a: returned, spec: spec(policies.ActionUndo, 0), undo: true, state: "1 failed",
@@ -111,7 +111,7 @@ func TestWhoReturnsFromWhatItFailedWith(t *testing.T) {
 		},
 		"it returned, and is tried again": {a: returned, spec: retried, state: "0 failed"},
 		"all of the placement return, so it is none of its own": {
-			a: broken("a", cfg, ago(time.Minute)), spec: policies.AddOnPolicySpec{Undo: []string{nameOf(cfg, "new")}},
+			a: broken(cfg, ago(time.Minute)), spec: policies.AddOnPolicySpec{Undo: []string{nameOf(cfg, "new")}},
 			state: "0 failed",
 		},
 	} {
@@ -141,7 +141,7 @@ func TestWhenAllClustersOfAPlacementReturn(t *testing.T) {
 		}
 	}
 	second := nameOf(cfg, "new")
-	f, policy := underPolicy(cfg, all(0), broken("a", cfg, since), fixture.AddOn("b", fixture.Has(cfg, "old")))
+	f, policy := underPolicy(cfg, all(0), broken(cfg, since), fixture.AddOn("b", fixture.Has(cfg, "old")))
 	p := decide(f)
 	assert.False(t, p.admissions["a"].undo, "it is written first")
 	assert.True(t, p.admissions["a"].isAbout("", addonconfig.Fingerprint([]addonv1beta1.ConfigReference{fixture.Desires(cfg, "new")})))
@@ -175,7 +175,7 @@ func TestWhenAllClustersOfAPlacementReturn(t *testing.T) {
 	assert.Empty(t, statusOf(f, p).Undone, "it is tried again, and only stops")
 	assert.Contains(t, p.placements[0].Stopped, "1 of 2")
 
-	f, _ = underPolicy(cfg, all(time.Hour), broken("a", cfg, since), fixture.AddOn("b", fixture.Has(cfg, "old")))
+	f, _ = underPolicy(cfg, all(time.Hour), broken(cfg, since), fixture.AddOn("b", fixture.Has(cfg, "old")))
 	p = decide(f)
 	assert.Empty(t, statusOf(f, p).Undone)
 	assert.Equal(t, since.Add(time.Hour), p.wake)
@@ -184,7 +184,7 @@ func TestWhenAllClustersOfAPlacementReturn(t *testing.T) {
 func TestAPolicySaysWhyAllClustersDoNotReturn(t *testing.T) {
 	cfg := fixture.Template("t")
 	spec := policies.AddOnPolicySpec{OnFailure: &policies.OnFailure{Action: policies.ActionUndoAll}}
-	a, b := broken("a", cfg, fixture.Noon().Add(-time.Minute)), fixture.AddOn("b", fixture.Has(cfg, "old"))
+	a, b := broken(cfg, fixture.Noon().Add(-time.Minute)), fixture.AddOn("b", fixture.Has(cfg, "old"))
 	f, policy := underPolicy(cfg, spec, a, b)
 	policy.Status.Placements = nil
 	status := statusOf(f, decide(f))
@@ -229,7 +229,7 @@ func TestWhatAPolicyRemembersOfContents(t *testing.T) {
 
 func TestAnAddOnWithoutAPolicyIsNotUndone(t *testing.T) {
 	cfg := fixture.Template("t")
-	f := oneByOne(cfg, "new", clusterv1alpha1.RolloutConfig{}, broken("a", cfg, fixture.Noon().Add(-time.Minute)),
+	f := oneByOne(cfg, "new", clusterv1alpha1.RolloutConfig{}, broken(cfg, fixture.Noon().Add(-time.Minute)),
 		fixture.AddOn("b", fixture.Has(cfg, "old")))
 	p := decide(f)
 	assert.Equal(t, []*undoing{nil}, p.undoings)

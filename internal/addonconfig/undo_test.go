@@ -29,9 +29,9 @@ func said(all []addonconfig.Chosen) string {
 	return strings.Join(texts, " ")
 }
 
-// applied is a reference to a content where another one was applied last.
-func applied(config addonv1beta1.AddOnConfig, desired, last string) addonv1beta1.ConfigReference {
-	r := fixture.Desires(config, desired)
+// applied is a reference to content "bad" where another one was applied last.
+func applied(config addonv1beta1.AddOnConfig, last string) addonv1beta1.ConfigReference {
+	r := fixture.Desires(config, "bad")
 	r.LastAppliedConfig = fixture.Hashed(config, last)
 	return r
 }
@@ -51,14 +51,14 @@ func TestWhatAClusterReturnsTo(t *testing.T) {
 	}{
 		"one that failed returns to what it had, not to what all had": {
 			how: addonconfig.Undo{Failed: true, Completed: before},
-			has: []addonv1beta1.ConfigReference{applied(tmpl, "bad", "half")}, to: "t@half",
+			has: []addonv1beta1.ConfigReference{applied(tmpl, "half")}, to: "t@half",
 		},
 		"all return to what all had": {
 			how: addonconfig.Undo{Completed: before},
-			has: []addonv1beta1.ConfigReference{applied(tmpl, "bad", "half")}, to: "t@one",
+			has: []addonv1beta1.ConfigReference{applied(tmpl, "half")}, to: "t@one",
 		},
 		"all return to what each had, where it is not known what all had": {
-			has: []addonv1beta1.ConfigReference{applied(tmpl, "bad", "half")}, to: "t@half",
+			has: []addonv1beta1.ConfigReference{applied(tmpl, "half")}, to: "t@half",
 		},
 		"one that failed with it after it was complete returns to what all had": {
 			how: addonconfig.Undo{Failed: true, Completed: before},
@@ -70,11 +70,11 @@ func TestWhatAClusterReturnsTo(t *testing.T) {
 		},
 		"what was applied is not all of what it had, where a kind went with the content": {
 			how: addonconfig.Undo{Failed: true, Completed: withConfig},
-			has: []addonv1beta1.ConfigReference{applied(tmpl, "bad", "one")}, to: "d@d t@one",
+			has: []addonv1beta1.ConfigReference{applied(tmpl, "one")}, to: "d@d t@one",
 		},
 		"a kind that the add-on names itself does not count": {
 			how: addonconfig.Undo{Failed: true, Completed: withConfig}, own: []addonv1beta1.AddOnConfig{cfg},
-			has: []addonv1beta1.ConfigReference{fixture.Has(cfg, "own"), applied(tmpl, "bad", "half")}, to: "t@half",
+			has: []addonv1beta1.ConfigReference{fixture.Has(cfg, "own"), applied(tmpl, "half")}, to: "t@half",
 		},
 		"one that failed and returned stays where it is": {
 			how: addonconfig.Undo{Failed: true, Completed: before},
@@ -115,7 +115,7 @@ func TestWhatAClusterReturnsTo(t *testing.T) {
 
 func TestATargetThatIsReturnedToIsAppliedWhenItIsInPlaceAgain(t *testing.T) {
 	tmpl, cfg := fixture.Template("t"), fixture.DeploymentConfig("d")
-	addOn := fixture.AddOn("c", fixture.Has(cfg, "own"), applied(tmpl, "bad", "one"))
+	addOn := fixture.AddOn("c", fixture.Has(cfg, "own"), applied(tmpl, "one"))
 	addOn.Spec.Configs = []addonv1beta1.AddOnConfig{cfg}
 	wanted := addonconfig.NewTarget(addonconfig.Inputs{
 		AddOn: addOn, CMA: fixture.NewCMA(nil, fixture.Placement("p", tmpl)),

@@ -43,8 +43,8 @@ type choice struct {
 // offer is a name that may be approved, with what is said of it.
 type offer struct{ name, says string }
 
-// mayHold reports whether clusters may wait for an approval: the policy asks for one, or undid so many contents in a row
-// that the next one needs it.
+// mayHold reports whether clusters may wait for an approval: the policy asks for one, or undid so many contents in a
+// row that the next one needs it.
 func mayHold(policy *policies.AddOnPolicy) bool {
 	asks := policy.Spec.Approval == policies.ApprovalPerRollout || policy.Spec.Approval == policies.ApprovalPerWave
 	undoes := policy.Spec.OnFailure != nil && policy.Spec.OnFailure.Action != policies.ActionStop

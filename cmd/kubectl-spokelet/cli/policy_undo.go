@@ -16,8 +16,9 @@ func (p *Plugin) undo() *cobra.Command {
 	return p.rulesContent(undoing, cobra.Command{
 		Use: "undo addon NAME", Short: "Give clusters their former content back",
 		Long: "undo adds a content to spec.undo of the AddOnPolicy of the add-on, and takes it out of spec.retry and " +
-			"spec.approved. All clusters return from it to the last content that completed, in the turns of their strategy, and " +
-			"it is not rolled out while it is there. It undoes what all placements ask for, or the content that --content names.",
+			"spec.approved. All clusters return from it to the last content that completed, in the turns of their strategy, " +
+			"and it is not rolled out while it is there. It undoes what all placements ask for, or the content that --content " +
+			"names.",
 		Example: "  kubectl spokelet rollout undo addon logs --dry-run",
 	})
 }
@@ -48,9 +49,9 @@ func (p *Plugin) rulesContent(
 // undoing returns the write that undoes a content; an empty one means the only one that placements ask for.
 func undoing(name string, policy *policies.AddOnPolicy, content string) (sentence, error) {
 	if policy == nil {
-		return sentence{}, fmt.Errorf("%w: there is no AddOnPolicy %s, so the hub manager keeps no content to return to; give "+
-			"the ClusterManagementAddOn or its template the former content (kubectl spokelet rollout history), and create an "+
-			"AddOnPolicy for the next time", errUse, name)
+		return sentence{}, fmt.Errorf("%w: there is no AddOnPolicy %s, so the hub manager keeps no content to return to; "+
+			"give the ClusterManagementAddOn or its template the former content (kubectl spokelet rollout history), and create "+
+			"an AddOnPolicy for the next time", errUse, name)
 	}
 	var asked []string
 	for _, placement := range policy.Status.Placements {
@@ -58,7 +59,8 @@ func undoing(name string, policy *policies.AddOnPolicy, content string) (sentenc
 			asked = append(asked, placement.Content)
 		}
 	}
-	content, err := onlyContent(policy, content, asked, "no placement of add-on "+name+" asks for a content that is not undone")
+	content, err := onlyContent(policy, content, asked,
+		"no placement of add-on "+name+" asks for a content that is not undone")
 	if err != nil {
 		return sentence{}, err
 	}
