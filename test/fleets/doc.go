@@ -14,6 +14,8 @@
 //	            nothing back, and decisions that are torn or replaced
 //	Policies    package timed: pauses, approvals and windows, with internal/gate, hub/rollout and hub/configure, while the
 //	            clocks of time zones move, jump and change their rules
+//	Undo        package timed: contents that fail, and what becomes of them
+//	Order       package timed: add-ons that depend on each other, come and go on a cluster
 //
 // The tests of the packages play a few thousand games; "make fleets" plays a million.
 package fleets

@@ -13,6 +13,8 @@
 //	manager.go    a hub manager: the decisions of hub/rollout, hub/configure and internal/gate with a cache of its own
 //	verdict.go    what the judge says of a cluster: whether it may begin, why not, and when it may
 //	judge.go      the rules
+//	undo.go       contents that fail, with the rules of what is undone
+//	order.go      a play of its own: add-ons that depend on each other, on one cluster
 //
 // The judge shares no code with the decisions: it reads the clock of each minute of the time of a play, marks those that
 // an occurrence covers, and looks for the first one that is free.

@@ -193,3 +193,19 @@ func TestEachRuleOfUndoNoticesABug(t *testing.T) {
 		})
 	}
 }
+
+// Shows: invariants/ordered
+func TestAddOnsComeAndGoInTheirOrder(t *testing.T) {
+	tally := fleets.Run(t.Context(), Order(OrderBend{}), fleets.Options{Seed: 1, Games: 3000, Workers: 2})
+	assert.Empty(t, tally.Violations)
+	for rule, bend := range map[string]OrderBend{
+		"order":    {State: func(s *gate.State) { s.Lacks = "" }},
+		"sentence": {Judge: func(v *gate.Verdict) { v.Held = strings.ReplaceAll(v.Held, "add-on", "it") }},
+		"cycle":    {Judge: func(v *gate.Verdict) { v.Held = strings.ReplaceAll(v.Held, " > ", ", ") }},
+		"reverse":  {Others: func(o *gate.Others) { o.Hold = nil }},
+		"ends":     {Others: func(o *gate.Others) { o.Hold = []string{"x"} }},
+	} {
+		bent := fleets.Run(t.Context(), Order(bend), fleets.Options{Seed: 1, Games: 300, Workers: 1})
+		assert.Positive(t, bent.Rules[rule].Violated, "%s: %v", rule, bent.Rules)
+	}
+}
