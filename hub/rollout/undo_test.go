@@ -191,6 +191,12 @@ func TestAPolicySaysWhyAllClustersDoNotReturn(t *testing.T) {
 	assert.Equal(t, "content "+nameOf(cfg, "new")+" is not undone: no content completed before it", status.Placements[0].Problem)
 	assert.Empty(t, status.Undone)
 
+	// A person may undo it nevertheless: who does not have it waits.
+	f, policy = underPolicy(cfg, policies.AddOnPolicySpec{Undo: []string{nameOf(cfg, "new")}}, a, fixture.AddOn("b"))
+	policy.Status.Placements = nil
+	assert.Contains(t, decide(f).admissions["b"].reason,
+		"content "+nameOf(cfg, "new")+" was undone, and no content completed before it")
+
 	f, _ = underPolicy(cfg, spec, a, b)
 	f.cma.Spec.InstallStrategy.Placements[0].RolloutStrategy = clusterv1alpha1.RolloutStrategy{}
 	status = statusOf(f, decide(f))
