@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -45,7 +46,7 @@ var gatewayAddOn []byte
 
 // hubSteps are the steps about rollouts, hosted add-ons, hooks, and what to ask when something is wrong.
 func (d *demo) hubSteps() []step {
-	return []step{
+	steps := []step{
 		{title: "Enabling the add-on web, version v1", do: d.enableWeb, after: d.askDiff,
 			why: "An AddOnTemplate is all that it needs. Clusters come one at a time, when the last was well for 5 seconds. " +
 				"What an upgrade to v2 would do can be asked before:"},
@@ -55,6 +56,8 @@ func (d *demo) hubSteps() []step {
 		{title: "Making the image available: the upgrade goes on", do: d.resumeUpgrade,
 			after: d.ask("rollout status addon web"),
 			why:   "Nobody restarts a rollout: it goes on when the cluster is well."},
+	}
+	return slices.Concat(steps, d.policySteps(), []step{
 		{title: "Enabling gateway for cluster3, hosted on cluster1", do: d.enableGateway,
 			after: d.ask("tree addon gateway --all"),
 			why:   "The agent of a hosted add-on runs on another cluster, and its state has the conditions of both."},
@@ -65,7 +68,7 @@ func (d *demo) hubSteps() []step {
 		{title: "Enabling all again, and cluster2 cannot pull web", do: d.enableBroken,
 			after: d.ask("tree", "why addon web -n "+failing),
 			why:   "Problems come first, what is well is counted; and why follows one of them to its first cause."},
-	}
+	})
 }
 
 // applyWeb brings a version of web to the hub: its template, and the add-on that names it.
@@ -211,6 +214,9 @@ func (d *demo) enableBroken(ctx context.Context, note func(string)) error {
 // deleteAddons deletes the definition of each add-on, and waits until the hooks of web run.
 func (d *demo) deleteAddons(ctx context.Context, note func(string)) error {
 	d.pods.hold(true)
+	if err := d.forgetPolicy(ctx); err != nil {
+		return err
+	}
 	for _, name := range []string{addonName, webName, gatewayName} {
 		cma := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if err := d.fleet.HubClient.Delete(ctx, cma); err != nil {

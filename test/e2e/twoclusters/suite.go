@@ -78,6 +78,22 @@ func (p *play) scenarios() []suite.Scenario {
 			Doc: "The add-on's condition names the container that ends again and again, and how it ends",
 		},
 		{
+			Name: "maintenance-window", Needs: hello, Run: p.window,
+			Doc: "A change waits for a window, says until when, and begins when the clock opens it",
+		},
+		{
+			Name: "approval", Needs: hello, Run: p.approve,
+			Doc: "A change waits until its content is approved by its name",
+		},
+		{
+			Name: "undo", Needs: hello, Run: p.undo,
+			Doc: "A version whose image cannot be pulled goes back by itself to the last one that completed",
+		},
+		{
+			Name: "dependency", Needs: hello, Run: p.depend,
+			Doc: "An add-on brings another one along and waits for it; both go in the reverse order",
+		},
+		{
 			Name: "pod-deleted", Needs: hello, Run: p.deletePods,
 			Doc: "The pods of agent, hub manager and add-on are deleted; their successors go on, without new certificates",
 		},
