@@ -198,8 +198,8 @@ const (
 const (
 	// FinalizerCluster keeps a ManagedCluster until the hub has removed what it made for it.
 	FinalizerCluster = "cluster.open-cluster-management.io/api-resource-cleanup"
-	// FinalizerDependents keeps a ManagedClusterAddOn while add-ons are on its cluster that depend on it by their policy. It
-	// is Spokelet's own addition.
+	// FinalizerDependents keeps a ManagedClusterAddOn while add-ons are on its cluster that depend on it by their policy.
+	// It is Spokelet's own addition.
 	FinalizerDependents = "addon.spokelet.io/dependents"
 	// FinalizerManifestWork keeps a ManifestWork (and the work RoleBinding) until the spoke is clean.
 	FinalizerManifestWork = "cluster.open-cluster-management.io/manifest-work-cleanup"
