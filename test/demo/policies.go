@@ -29,7 +29,7 @@ func (d *demo) policySteps() []step {
 		{title: "Upgrading web to v3, which waits for its window", do: d.closeWindow,
 			after: d.ask("get windows", "rollout status addon web"),
 			why:   "A MaintenanceWindow says when clusters may begin to change. The condition has the instant."},
-		{title: "The window opens at the full minute", do: d.openWindow,
+		{title: "The window opens at the full minute", do: d.openWindow, takes: time.Minute + soonest + stepTimeout,
 			why: "Nobody acts: the hub manager wakes when a window begins or ends, and sends nothing in between."},
 		{title: "Upgrading web to v4, which waits for an approval", do: d.awaitApproval,
 			after: d.ask("rollout approve addon web"),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +51,8 @@ func (d *demo) run(ctx context.Context) (err error) {
 // show goes through steps.
 func (d *demo) show(ctx context.Context, steps []step) error {
 	for _, step := range steps {
-		stepCtx, cancel := context.WithTimeoutCause(ctx, stepTimeout, fmt.Errorf("gave up after %s", stepTimeout))
+		takes := cmp.Or(step.takes, stepTimeout)
+		stepCtx, cancel := context.WithTimeoutCause(ctx, takes, fmt.Errorf("gave up after %s", takes))
 		err := d.console.step(stepCtx, step.title, step.do)
 		cancel()
 		if err != nil {
