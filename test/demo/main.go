@@ -15,9 +15,9 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	d := &demo{
-		console:     newConsole(os.Stdout),
-		addons:      map[string]*sandbox.Process{},
-		pods:        pods{missing: map[string]string{}},
+		console: newConsole(os.Stdout),
+		addons:  map[string]*sandbox.Process{},
+
 		interactive: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())),
 	}
 	err := d.run(ctx)

@@ -25,8 +25,8 @@ const (
 // its control planes.
 type pods struct {
 	mu sync.Mutex
-	// missing is the image that each cluster cannot pull.
-	missing map[string]string
+	// missing is the image that the cluster of name failing cannot pull.
+	missing string
 	// held reports that pods of Jobs do not end.
 	held bool
 	all  sync.WaitGroup
@@ -61,11 +61,11 @@ func (p *pods) end() {
 	p.all.Wait()
 }
 
-// withhold lets a cluster not pull an image; an empty image lets it pull all.
-func (p *pods) withhold(cluster, image string) {
+// withhold lets the cluster of name failing not pull an image; an empty image lets it pull all.
+func (p *pods) withhold(image string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.missing[cluster] = image
+	p.missing = image
 }
 
 // hold lets the pods of Jobs run until it is called with false.
@@ -81,8 +81,11 @@ func (p *pods) pass(ctx context.Context, cluster *fleet.Cluster) error {
 		return err
 	}
 	p.mu.Lock()
-	missing, held := p.missing[cluster.Name], p.held
+	missing, held := p.missing, p.held
 	p.mu.Unlock()
+	if cluster.Name != failing {
+		missing = ""
+	}
 	var errs []error
 	for i := range list.Items {
 		pod := &list.Items[i]

@@ -108,7 +108,7 @@ func (d *demo) undo(ctx context.Context, note func(string)) error {
 	if err := d.putPolicy(ctx, "{approval: None, onFailure: {action: Undo}}"); err != nil {
 		return err
 	}
-	d.pods.withhold(failing, image+":"+undoneVersion)
+	d.pods.withhold(image + ":" + undoneVersion)
 	web := bytes.Replace(d.web(undoneVersion), []byte("minSuccessTime: 5s"),
 		[]byte("minSuccessTime: 5s\n          progressDeadline: 10s"), 1)
 	if err := d.fleet.Hub.Apply(ctx, web); err != nil {
@@ -133,7 +133,7 @@ func (d *demo) undo(ctx context.Context, note func(string)) error {
 
 // forgetPolicy deletes the policy of web, and lets cluster2 pull all images.
 func (d *demo) forgetPolicy(ctx context.Context) error {
-	d.pods.withhold(failing, "")
+	d.pods.withhold("")
 	policy := &policies.AddOnPolicy{ObjectMeta: metav1.ObjectMeta{Name: webName}}
 	if err := d.fleet.HubClient.Delete(ctx, policy); err != nil {
 		return fmt.Errorf("deleting the AddOnPolicy: %w", err)

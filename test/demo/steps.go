@@ -41,7 +41,7 @@ const (
 type step struct {
 	title string
 	// why is a sentence about what is shown and why it matters; it stands below the step.
-	why   string
+	why string
 	// takes is how long it may take; zero means stepTimeout.
 	takes time.Duration
 	do    func(ctx context.Context, note func(string)) error

@@ -125,7 +125,7 @@ func (d *demo) hasWeb(ctx context.Context, cluster *fleet.Cluster, version strin
 }
 
 func (d *demo) stopUpgrade(ctx context.Context, note func(string)) error {
-	d.pods.withhold(failing, image+":"+newVersion)
+	d.pods.withhold(image + ":" + newVersion)
 	if err := d.applyWeb(ctx, newVersion); err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (d *demo) isStuck(ctx context.Context, version string) error {
 }
 
 func (d *demo) resumeUpgrade(ctx context.Context, note func(string)) error {
-	d.pods.withhold(failing, "")
+	d.pods.withhold("")
 	return d.waitWeb(ctx, newVersion, note)
 }
 
@@ -195,7 +195,7 @@ func (d *demo) askDiff(ctx context.Context) error {
 
 // enableBroken enables all add-ons again, where a cluster cannot pull one of them.
 func (d *demo) enableBroken(ctx context.Context, note func(string)) error {
-	d.pods.withhold(failing, image+":"+oldVersion)
+	d.pods.withhold(image + ":" + oldVersion)
 	if err := d.applyWeb(ctx, oldVersion); err != nil {
 		return err
 	}
