@@ -42,8 +42,9 @@ func (w *world) drawFailures() {
 	w.failures, w.managers = f, w.managers[:1] // Two would dispute about since when agents are not well.
 	w.windows = w.windows[:min(w.Random.IntN(5)/4, len(w.windows))]
 	w.rules = rules{
-		exists: true, action: pick(w.Random, policies.ActionUndo, policies.ActionUndo, policies.ActionUndoAll, policies.ActionUndoAll, ""),
-		after: pick(w.Random, 0, 0, 90*time.Second, time.Hour),
+		exists: true,
+		action: pick(w.Random, policies.ActionUndo, policies.ActionUndo, policies.ActionUndoAll, policies.ActionUndoAll, ""),
+		after:  pick(w.Random, 0, 0, 90*time.Second, time.Hour),
 	}
 	w.undoes = w.rules.action == policies.ActionUndo
 	w.changes++
@@ -122,17 +123,20 @@ func (w *world) judgeUndo(m *manager, s *site, before, after string) {
 	v := m.sees
 	if after == v.content {
 		// Of one whose add-on is created again, or that was admitted and not written, the hub does not say what it had.
-		w.Rule("undone stays", !w.undoneBy(v, after) || s.had[after] || s.again, "%s gets content %s, which was undone", s.name, after)
+		w.Rule("undone stays", !w.undoneBy(v, after) || s.had[after] || s.again, "%s gets content %s, which was undone",
+			s.name, after)
 		w.Rule("undone stays", !s.returned[after] || w.undoneBy(v, before) || w.retriedBy(v, after) || !v.rules.exists,
 			"%s gets content %s again, with which it failed", s.name, after)
 		return
 	}
 	w.Rule("undo paused", !v.rules.paused, "%s returns from %s to %s while the add-on is paused", s.name, before, after)
-	w.Rule("undo to", s.had[after] || w.failures.forAll[after], "%s returns from %q to %s, which completed neither there (%v) nor for all (%v)",
-		s.name, before, after, s.had, w.failures.forAll)
+	w.Rule("undo to", s.had[after] || w.failures.forAll[after],
+		"%s returns from %q to %s, which completed neither there (%v) nor for all (%v)", s.name, before, after, s.had,
+		w.failures.forAll)
 	if before == v.content {
 		w.Rule("undo once", !s.returned[before] || w.undoneBy(v, before), "%s returns from %s again", s.name, before)
-		w.Rule("undo once", !w.retriedBy(v, before) || w.undoneBy(v, before), "%s returns from %s, which was retried", s.name, before)
+		w.Rule("undo once", !w.retriedBy(v, before) || w.undoneBy(v, before), "%s returns from %s, which was retried",
+			s.name, before)
 		s.returned[before] = s.returned[before] || !w.undoneBy(v, before) // A person may take back what all return from.
 	}
 }
@@ -162,7 +166,8 @@ func (w *world) judgePolicy(m *manager) {
 		}
 		w.Rule("undo once", !slices.Contains(m.sees.rules.retry, u.Content), "content %s is undone, and was retried", content)
 		w.Rule("undo why", w.mayFail(content), "content %s is undone, and is good on all clusters", content)
-		w.Rule("undo why", m.sees.rules.action != "" || u.Action == policies.ActionUndo, "content %s is undone, and the policy does not say so", content)
+		w.Rule("undo why", m.sees.rules.action != "" || u.Action == policies.ActionUndo,
+			"content %s is undone, and the policy does not say so", content)
 	}
 }
 
