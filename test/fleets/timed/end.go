@@ -3,6 +3,8 @@ package timed
 import (
 	"maps"
 	"slices"
+
+	"github.com/spokelet/spokelet/internal/policies"
 )
 
 // end lets people release what they hold and all clusters be well, and expects every cluster to have the content that
