@@ -113,6 +113,9 @@ func (w *world) look(m *manager) {
 	v := m.sees
 	m.said = w.plan(m)
 	m.wake = m.said.Wake
+	if w.failures != nil {
+		w.noteLate(m)
+	}
 	w.writePolicy(m)
 	for _, s := range w.sites {
 		addOn := v.addOns[s.name]

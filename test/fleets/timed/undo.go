@@ -150,6 +150,15 @@ func (w *world) noteTroubles() {
 	}
 }
 
+// noteLate notes a content for which a cluster timed out in the eyes of a hub manager whose cache is behind.
+func (w *world) noteLate(m *manager) {
+	for _, r := range m.said.Placements {
+		if m.lagging > 0 && len(r.TimedOut) > 0 {
+			w.failures.troubled[m.sees.content] = true
+		}
+	}
+}
+
 // judgePolicy judges what a hub manager is about to write into the status of the policy.
 func (w *world) judgePolicy(m *manager) {
 	w.noteTroubles()
@@ -183,7 +192,8 @@ func (w *world) judgeUndone(m *manager) {
 	if m.said.Policy != nil {
 		for _, p := range m.said.Policy.Status.Placements {
 			content, known := w.told[p.Content]
-			w.Rule("undo names", !known || content == m.sees.content, "contents %s and %s have one name", content, m.sees.content)
+			w.Rule("undo names", !known || content == m.sees.content, "contents %s and %s have one name",
+				content, m.sees.content)
 			w.told[p.Content] = m.sees.content
 		}
 	}
