@@ -104,7 +104,8 @@ func (p *part) object() *addonv1beta1.ManagedClusterAddOn {
 		status = metav1.ConditionTrue
 	}
 	if p.begun {
-		fixture.With(o, fixture.Condition(addonv1beta1.ManagedClusterAddOnConditionAvailable, status, "Lease", fixture.Noon()))
+		fixture.With(o, fixture.Condition(
+			addonv1beta1.ManagedClusterAddOnConditionAvailable, status, "Lease", fixture.Noon()))
 	}
 	return o
 }

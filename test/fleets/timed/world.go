@@ -197,7 +197,7 @@ func (w *world) drawStrategy() {
 		w.cma, w.manual = fixture.NewCMA([]addonv1beta1.AddOnConfig{template}), true
 		return
 	case 1:
-		s = clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.All, All: &clusterv1alpha1.RolloutAll{RolloutConfig: config}}
+		s.Type, s.All = clusterv1alpha1.All, &clusterv1alpha1.RolloutAll{RolloutConfig: config}
 	case 2:
 		w.planned = true
 		s = clusterv1alpha1.RolloutStrategy{
