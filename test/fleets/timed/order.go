@@ -272,7 +272,7 @@ func (w *ordered) read(key types.NamespacedName) (client.Object, error) {
 	if o := w.find(key.Name).object(); o != nil {
 		return o, nil
 	}
-	return nil, nil //nolint:nilnil // It is not there.
+	return nil, nil // It is not there.
 }
 
 // holds returns the names of those that go before an add-on.
