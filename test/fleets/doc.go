@@ -12,8 +12,8 @@
 //	Upgrade     hub/rollout and hub/configure together: clusters that break while they soak, deadlines that pass, add-ons
 //	            that come late or again, pods that take minutes, agents with clocks that are off or that feed
 //	            nothing back, and decisions that are torn or replaced
-//	Policies    package timed: pauses, approvals and windows, with internal/gate, hub/rollout and hub/configure, while the
-//	            clocks of time zones move, jump and change their rules
+//	Policies    package timed: pauses, approvals and windows, with internal/gate, hub/rollout and hub/configure, while
+//	            the clocks of time zones move, jump and change their rules
 //	Undo        package timed: contents that fail, and what becomes of them
 //	Order       package timed: add-ons that depend on each other, come and go on a cluster
 //

@@ -128,7 +128,8 @@ type calendar struct {
 func (c *calendar) clock(of era, zone string) []reading {
 	key := of.name + "@" + zone
 	if known, found := c.clocks.Load(key); found {
-		return known.([]reading)
+		all, _ := known.([]reading)
+		return all
 	}
 	location, err := time.LoadLocation(zone)
 	if err != nil {
@@ -148,7 +149,8 @@ func (c *calendar) clock(of era, zone string) []reading {
 func (c *calendar) starts(of era, zone string, s schedule) []int32 {
 	key := of.name + "@" + zone + "@" + s.String()
 	if known, found := c.begun.Load(key); found {
-		return known.([]int32)
+		all, _ := known.([]int32)
+		return all
 	}
 	var all []int32
 	clock := c.clock(of, zone)

@@ -53,7 +53,7 @@ func (w *window) selects(at place) bool {
 // object returns the window as people write it.
 func (w *window) object() policies.MaintenanceWindow {
 	o := policies.MaintenanceWindow{ObjectMeta: metav1.ObjectMeta{Name: w.name}}
-	o.Spec.Kind, o.Spec.Schedule = "Allow", w.schedule.String()
+	o.Spec.Kind, o.Spec.Schedule = "Allow", w.String()
 	if w.denies {
 		o.Spec.Kind = "Deny"
 	}

@@ -149,7 +149,8 @@ func (w *world) judgeNumbers(m *manager) {
 		over := w.deadline > 0 && !w.now.Before(s.began.Add(w.deadline))
 		w.Rule("deadline", over || !late, "%s began at %s, and counts as timed out at %s", s.name, s.began, w.now)
 		// One that returns to what it had completed before has completed it.
-		w.Rule("deadline", !over || late || s.once || completed(s.addOn) == w.content, "%s began at %s, and is not late at %s", s.name, s.began, w.now)
+		w.Rule("deadline", !over || late || s.once || completed(s.addOn) == w.content,
+			"%s began at %s, and is not late at %s", s.name, s.began, w.now)
 	}
 	w.Rule("patience", r.Counts.Failed <= begun && r.Counts.TimedOut <= begun,
 		"%d clusters have begun, and the counts are %+v", begun, r.Counts)
@@ -171,8 +172,8 @@ func (w *world) judgeRestart(m *manager) {
 	w.Rule("restart", w.same(m.said, said), "a hub manager that is started decides %+v and not %+v", said, m.said)
 }
 
-// same reports whether two plans are the same. Of a window without an end it depends on the instant when it is looked at
-// again, far away.
+// same reports whether two plans are the same. Of a window without an end it depends on the instant when it is looked
+// at again, far away.
 func (w *world) same(a, b rollout.Rehearsed) bool {
 	far := func(at time.Time) bool { return at.IsZero() || at.After(w.horizon()) }
 	return (a.Wake.Equal(b.Wake) || far(a.Wake) && far(b.Wake)) && reflect.DeepEqual(a.Policy, b.Policy) &&

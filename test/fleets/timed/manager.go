@@ -58,8 +58,8 @@ func (w *world) start() *manager {
 	return m
 }
 
-// lags lets caches fall behind and catch up, and hub managers be restarted. Of two, the one that was behind stops when it
-// sees that the other leads: what it thinks of clusters that it did not see goes with it.
+// lags lets caches fall behind and catch up, and hub managers be restarted. Of two, the one that was behind stops when
+// it sees that the other leads: what it thinks of clusters that it did not see goes with it.
 func (w *world) lags() {
 	for i, m := range w.managers {
 		switch {
@@ -69,7 +69,7 @@ func (w *world) lags() {
 			}
 		case w.chance(8):
 			m.lagging = 1 + w.Random.IntN(2)
-		case w.chance(8):
+		case w.chance(7):
 			w.managers[i] = w.start()
 		}
 	}
@@ -113,6 +113,9 @@ func (w *world) look(m *manager) {
 	v := m.sees
 	m.said = w.plan(m)
 	m.wake = m.said.Wake
+	if w.failures != nil {
+		w.noteLate(m)
+	}
 	w.writePolicy(m)
 	for _, s := range w.sites {
 		addOn := v.addOns[s.name]

@@ -46,8 +46,8 @@ type part struct {
 	name string
 	// needs are the parts that come before it, and optional those of them that it does without.
 	needs, optional []*part
-	// unknown is set where it has no ClusterManagementAddOn, there reports whether the cluster has it, begun whether it has
-	// a content, well whether it works, and going whether it is being deleted.
+	// unknown is set where it has no ClusterManagementAddOn, there reports whether the cluster has it, begun whether it
+	// has a content, well whether it works, and going whether it is being deleted.
 	unknown, there, begun, well, going bool
 }
 
@@ -104,7 +104,8 @@ func (p *part) object() *addonv1beta1.ManagedClusterAddOn {
 		status = metav1.ConditionTrue
 	}
 	if p.begun {
-		fixture.With(o, fixture.Condition(addonv1beta1.ManagedClusterAddOnConditionAvailable, status, "Lease", fixture.Noon()))
+		fixture.With(o, fixture.Condition(
+			addonv1beta1.ManagedClusterAddOnConditionAvailable, status, "Lease", fixture.Noon()))
 	}
 	return o
 }
@@ -214,7 +215,9 @@ func (w *ordered) begin() {
 			continue
 		}
 		w.Rule("order", v.Held != "" || len(lacks) == 0, "%s begins before %v", p.name, lacks)
-		named := slices.ContainsFunc(lacks, func(name string) bool { return strings.Contains(v.Held, "depends on add-on "+name+",") })
+		named := slices.ContainsFunc(lacks, func(name string) bool {
+			return strings.Contains(v.Held, "depends on add-on "+name+",")
+		})
 		w.Rule("sentence", v.Held == "" || named, "%s waits for %v, and says %q", p.name, lacks, v.Held)
 		p.begun = v.Held == ""
 	}
@@ -255,7 +258,8 @@ func (w *ordered) leave() {
 			}
 			holds := w.holds(p)
 			w.Rule("reverse", err == nil && (len(others.Hold) > 0 || len(holds) == 0), "%s goes before %v", p.name, holds)
-			w.Rule("ends", len(others.Hold) == 0 || len(holds) > 0, "%s waits for %v, and nobody depends on it", p.name, others.Hold)
+			w.Rule("ends", len(others.Hold) == 0 || len(holds) > 0, "%s waits for %v, and nobody depends on it",
+				p.name, others.Hold)
 			p.there = len(others.Hold) > 0
 		}
 	}
@@ -268,7 +272,7 @@ func (w *ordered) read(key types.NamespacedName) (client.Object, error) {
 	if o := w.find(key.Name).object(); o != nil {
 		return o, nil
 	}
-	return nil, nil //nolint:nilnil // It is not there.
+	return nil, nil // It is not there.
 }
 
 // holds returns the names of those that go before an add-on.

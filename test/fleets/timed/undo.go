@@ -42,8 +42,9 @@ func (w *world) drawFailures() {
 	w.failures, w.managers = f, w.managers[:1] // Two would dispute about since when agents are not well.
 	w.windows = w.windows[:min(w.Random.IntN(5)/4, len(w.windows))]
 	w.rules = rules{
-		exists: true, action: pick(w.Random, policies.ActionUndo, policies.ActionUndo, policies.ActionUndoAll, policies.ActionUndoAll, ""),
-		after: pick(w.Random, 0, 0, 90*time.Second, time.Hour),
+		exists: true,
+		action: pick(w.Random, policies.ActionUndo, policies.ActionUndo, policies.ActionUndoAll, policies.ActionUndoAll, ""),
+		after:  pick(w.Random, 0, 0, 90*time.Second, time.Hour),
 	}
 	w.undoes = w.rules.action == policies.ActionUndo
 	w.changes++
@@ -122,17 +123,20 @@ func (w *world) judgeUndo(m *manager, s *site, before, after string) {
 	v := m.sees
 	if after == v.content {
 		// Of one whose add-on is created again, or that was admitted and not written, the hub does not say what it had.
-		w.Rule("undone stays", !w.undoneBy(v, after) || s.had[after] || s.again, "%s gets content %s, which was undone", s.name, after)
+		w.Rule("undone stays", !w.undoneBy(v, after) || s.had[after] || s.again, "%s gets content %s, which was undone",
+			s.name, after)
 		w.Rule("undone stays", !s.returned[after] || w.undoneBy(v, before) || w.retriedBy(v, after) || !v.rules.exists,
 			"%s gets content %s again, with which it failed", s.name, after)
 		return
 	}
 	w.Rule("undo paused", !v.rules.paused, "%s returns from %s to %s while the add-on is paused", s.name, before, after)
-	w.Rule("undo to", s.had[after] || w.failures.forAll[after], "%s returns from %q to %s, which completed neither there (%v) nor for all (%v)",
-		s.name, before, after, s.had, w.failures.forAll)
+	w.Rule("undo to", s.had[after] || w.failures.forAll[after],
+		"%s returns from %q to %s, which completed neither there (%v) nor for all (%v)", s.name, before, after, s.had,
+		w.failures.forAll)
 	if before == v.content {
 		w.Rule("undo once", !s.returned[before] || w.undoneBy(v, before), "%s returns from %s again", s.name, before)
-		w.Rule("undo once", !w.retriedBy(v, before) || w.undoneBy(v, before), "%s returns from %s, which was retried", s.name, before)
+		w.Rule("undo once", !w.retriedBy(v, before) || w.undoneBy(v, before), "%s returns from %s, which was retried",
+			s.name, before)
 		s.returned[before] = s.returned[before] || !w.undoneBy(v, before) // A person may take back what all return from.
 	}
 }
@@ -143,6 +147,15 @@ func (w *world) noteTroubles() {
 		recorded := s.addOn != nil && completed(s.addOn) == s.has // A cache that is behind may not show that it is ready.
 		late := w.deadline > 0 && (!s.applied || !recorded) && !w.now.Before(s.began.Add(w.deadline))
 		w.failures.troubled[s.has] = w.failures.troubled[s.has] || late || s.fell || s.again
+	}
+}
+
+// noteLate notes a content for which a cluster timed out in the eyes of a hub manager whose cache is behind.
+func (w *world) noteLate(m *manager) {
+	for _, r := range m.said.Placements {
+		if m.lagging > 0 && len(r.TimedOut) > 0 {
+			w.failures.troubled[m.sees.content] = true
+		}
 	}
 }
 
@@ -162,7 +175,8 @@ func (w *world) judgePolicy(m *manager) {
 		}
 		w.Rule("undo once", !slices.Contains(m.sees.rules.retry, u.Content), "content %s is undone, and was retried", content)
 		w.Rule("undo why", w.mayFail(content), "content %s is undone, and is good on all clusters", content)
-		w.Rule("undo why", m.sees.rules.action != "" || u.Action == policies.ActionUndo, "content %s is undone, and the policy does not say so", content)
+		w.Rule("undo why", m.sees.rules.action != "" || u.Action == policies.ActionUndo,
+			"content %s is undone, and the policy does not say so", content)
 	}
 }
 
@@ -178,7 +192,8 @@ func (w *world) judgeUndone(m *manager) {
 	if m.said.Policy != nil {
 		for _, p := range m.said.Policy.Status.Placements {
 			content, known := w.told[p.Content]
-			w.Rule("undo names", !known || content == m.sees.content, "contents %s and %s have one name", content, m.sees.content)
+			w.Rule("undo names", !known || content == m.sees.content, "contents %s and %s have one name",
+				content, m.sees.content)
 			w.told[p.Content] = m.sees.content
 		}
 	}

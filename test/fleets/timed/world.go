@@ -2,7 +2,6 @@ package timed
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -72,7 +71,8 @@ type world struct {
 	told     map[string]string
 	managers []*manager
 	calm     bool
-	// written counts the writes of status, which is that of the policy, and failures what contents do to clusters; nil where all are good.
+	// written counts the writes of status, which is that of the policy, and failures are what contents do to clusters; nil
+	// where all are good.
 	written  int
 	status   policies.AddOnPolicyStatus
 	failures *failures
@@ -197,7 +197,7 @@ func (w *world) drawStrategy() {
 		w.cma, w.manual = fixture.NewCMA([]addonv1beta1.AddOnConfig{template}), true
 		return
 	case 1:
-		s = clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.All, All: &clusterv1alpha1.RolloutAll{RolloutConfig: config}}
+		s.Type, s.All = clusterv1alpha1.All, &clusterv1alpha1.RolloutAll{RolloutConfig: config}
 	case 2:
 		w.planned = true
 		s = clusterv1alpha1.RolloutStrategy{
@@ -223,8 +223,9 @@ func (w *world) view() *view {
 		return w.at
 	}
 	v := &view{
-		change: w.changes, rewrites: w.rewrites, written: w.written, rules: w.rules, windows: slices.Clone(w.windows), content: w.content,
-		places: map[string]place{}, served: map[string]bool{}, clusters: map[string]gate.Cluster{},
+		change: w.changes, rewrites: w.rewrites, written: w.written, rules: w.rules, windows: slices.Clone(w.windows),
+		content: w.content,
+		places:  map[string]place{}, served: map[string]bool{}, clusters: map[string]gate.Cluster{},
 		addOns: map[string]*addonv1beta1.ManagedClusterAddOn{}, decisions: w.decisions(),
 	}
 	var objects []policies.MaintenanceWindow
@@ -364,77 +365,4 @@ func (w *world) pass(until time.Time) {
 	if next := w.wakes(); !w.Violated() && until.After(w.now) && (next.IsZero() || until.Before(next)) {
 		w.now = until
 	}
-}
-
-// end lets people release what they hold and all clusters be well, and expects every cluster to have the content that may
-// have it: nobody does anything any more but the clock.
-func (w *world) end() {
-	w.calm = true
-	w.undoes = w.undoes && w.rules.exists && w.rules.action == policies.ActionUndo
-	w.rules.paused, w.rules.asks = false, w.rules.asks && w.chance(2) && w.failures == nil
-	w.managers = w.managers[:1]
-	w.managers[0].lagging = 0
-	w.changes++
-	for turn := range 4000 {
-		for _, s := range w.sites {
-			if s.selected && s.addOn == nil {
-				w.install(s)
-			}
-			w.heal(s)
-		}
-		if w.settle(); w.Violated() || w.failures == nil && w.ended() {
-			return
-		}
-		if w.failures != nil {
-			if w.endUndo(); w.Violated() || w.undone() {
-				return
-			}
-			continue
-		}
-		if w.rules.asks && !w.approves(w.view()) {
-			w.approve()
-			continue
-		}
-		next := w.wakes()
-		if slices.ContainsFunc(w.sites, func(s *site) bool { return s.addOn != nil && s.has != "" && !s.applied }) {
-			continue
-		}
-		if next.IsZero() || !next.Before(w.horizon()) {
-			w.Rule("silence", w.blocked(), "nothing moves and nobody wakes, and %v wait", w.waiting())
-			return
-		}
-		if turn > 50 && w.blocked() {
-			return
-		}
-		w.now = next
-	}
-	w.Rule("silence", w.blocked() || w.now.After(w.era.from.Add(lasts)), "%v still wait at %s", w.waiting(), w.now)
-}
-
-// waiting are the clusters that do not have the content.
-func (w *world) waiting() []string {
-	late := map[string]string{}
-	for _, s := range w.sites {
-		if s.addOn != nil && desired(s.addOn) != w.content {
-			late[s.name] = sentence(s.addOn)
-		}
-	}
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(late)) {
-		all = append(all, name+" ("+late[name]+")")
-	}
-	return all
-}
-
-func (w *world) ended() bool { return len(w.waiting()) == 0 }
-
-// blocked reports whether the windows of a cluster never let it begin, so that others may wait for it.
-func (w *world) blocked() bool {
-	return slices.ContainsFunc(w.sites, func(s *site) bool {
-		if s.addOn == nil || desired(s.addOn) == w.content {
-			return false
-		}
-		found := w.verdict(w.view(), s.place, w.now)
-		return !found.open && found.opens.IsZero()
-	})
 }

@@ -49,8 +49,8 @@ func windowOf(name string) *policies.MaintenanceWindow {
 	}}
 }
 
-// configuredSays waits until Configured of an add-on has a status and a text, and returns its message.
-func configuredSays(t *testing.T, cluster, addOn string, status metav1.ConditionStatus, text string) (said string) {
+// waitsFor waits until an add-on is not configured because of something, and returns what it says.
+func waitsFor(t *testing.T, cluster, addOn, text string) (said string) {
 	t.Helper()
 	suite.Eventually(t, func() error {
 		var own addonv1alpha1.ManagedClusterAddOn
@@ -58,7 +58,7 @@ func configuredSays(t *testing.T, cluster, addOn string, status metav1.Condition
 			return err
 		}
 		c := meta.FindStatusCondition(own.Status.Conditions, "Configured")
-		if c == nil || c.Status != status || !strings.Contains(c.Message, text) {
+		if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, text) {
 			return fmt.Errorf("%s on %s: Configured is %+v", addOn, cluster, c)
 		}
 		said = c.Message
@@ -119,7 +119,7 @@ func TestAnAuthorGainsNothingByAnApproval(t *testing.T) {
 	resumes := change(policyOf(addOn), `{"spec":{"paused":null,"approval":"PerRollout"}}`)
 	require.NoError(t, resumes(t.Context(), shared.admin))
 	const words = "does not approve content "
-	said := configuredSays(t, cluster, addOn, metav1.ConditionFalse, words)
+	said := waitsFor(t, cluster, addOn, words)
 	_, name, _ := strings.Cut(said, words)
 	require.NoError(t, change(policyOf(addOn), `{"spec":{"approved":["`+name+`"]}}`)(t.Context(), shared.admin))
 	deployed(t, cluster, addOn, "first")
@@ -127,12 +127,12 @@ func TestAnAuthorGainsNothingByAnApproval(t *testing.T) {
 	writes := change(&addonv1alpha1.AddOnTemplate{ObjectMeta: in("", addOn)}, `{"spec":{"agentSpec":{"workload":{"manifests":[`+
 		`{"apiVersion":"addon.spokelet.io/v1alpha1","kind":"AddOnPolicy","metadata":{"name":"`+addOn+`"},"spec":{}}]}}}}`)
 	require.NoError(t, writes(t.Context(), shared.clients[author]))
-	said = configuredSays(t, cluster, addOn, metav1.ConditionFalse, words)
+	said = waitsFor(t, cluster, addOn, words)
 	assert.NotContains(t, said, name, "other content has another name")
 	again := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: in(cluster, addOn)}
 	require.NoError(t, remove(again.DeepCopy())(t.Context(), shared.clients[author]))
 	suite.Eventually(t, func() error { return create(again.DeepCopy())(t.Context(), shared.clients[author]) })
-	configuredSays(t, cluster, addOn, metav1.ConditionFalse, words)
+	waitsFor(t, cluster, addOn, words)
 
 	approved := &policies.AddOnPolicy{}
 	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKey{Name: addOn}, approved))
@@ -179,13 +179,13 @@ func TestTheClaimsOfAnAgentMoveItsOwnCourtesyWindowAlone(t *testing.T) {
 	allows(t, "bound", `"timeZone":"UTC"`)
 	const closed = "no MaintenanceWindow allows it now"
 	for _, cluster := range []string{evil, honest} {
-		configuredSays(t, cluster, "courtesy", metav1.ConditionFalse, closed)
-		configuredSays(t, cluster, "bound", metav1.ConditionFalse, closed)
+		waitsFor(t, cluster, "courtesy", closed)
+		waitsFor(t, cluster, "bound", closed)
 	}
 	claims(t, evil, hoursAhead)
 	deployed(t, evil, "courtesy", "first") // As documented: it is a courtesy of the agent.
-	configuredSays(t, honest, "courtesy", metav1.ConditionFalse, closed)
-	configuredSays(t, evil, "bound", metav1.ConditionFalse, closed)
+	waitsFor(t, honest, "courtesy", closed)
+	waitsFor(t, evil, "bound", closed)
 	agent := shared.clients[who("the agent of "+evil)]
 	err := change(newCluster(evil), `{"metadata":{"labels":{"kind":"shop"}}}`)(t.Context(), agent)
 	require.True(t, apierrors.IsForbidden(err), "the answer is %v", err)
@@ -197,7 +197,7 @@ func TestTheClaimsOfAnAgentMoveItsOwnCourtesyWindowAlone(t *testing.T) {
 	require.NoError(t, change(&addonv1alpha1.AddOnTemplate{ObjectMeta: in("", "courtesy")},
 		`{"spec":{"agentSpec":{"workload":{"manifests":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"second"}}]}}}}`)(
 		t.Context(), shared.admin))
-	configuredSays(t, evil, "courtesy", metav1.ConditionFalse, "MaintenanceWindow courtesy cannot be used")
+	waitsFor(t, evil, "courtesy", "MaintenanceWindow courtesy cannot be used")
 	claims(t, honest, hoursAhead)
 	deployed(t, honest, "courtesy", "second")
 }

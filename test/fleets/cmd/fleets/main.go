@@ -44,7 +44,7 @@ func run() error {
 	flag.IntVar(&o.Games, "fleets", 1_000_000, "how many fleets are played for each row")
 	flag.IntVar(&o.First, "first", 0, "number of the first fleet; with -fleets 1 it plays one fleet again")
 	flag.IntVar(&o.Workers, "workers", runtime.NumCPU(), "fleets that are played at the same time")
-	only := flag.String("row", "", "play for this row alone: rollout, install, upgrade, policies, undo or order; empty for all")
+	only := flag.String("row", "", "play for one row: rollout, install, upgrade, policies, undo or order; empty for all")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
