@@ -156,24 +156,11 @@ func (r *Reconciler) watchDependents(b *builder.Builder) *builder.Builder {
 // ofOrder maps a policy with other dependencies to the add-ons on which any depends, or did: it may make a cycle that
 // they are in, or break it up.
 func (r *Reconciler) ofOrder(ctx context.Context, o client.Object) (requests []ctrl.Request) {
-	policy, is := o.(*policies.AddOnPolicy)
-	if !is {
-		return nil
-	}
 	order, err := r.Gates.Order(ctx, decode.LeaveOut)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "finding what depends on others")
 	}
-	all := map[string]bool{}
-	for _, d := range policy.Spec.DependsOn {
-		all[d.Name] = true
-	}
-	for _, name := range order.Above(policy.Name) {
-		for _, before := range order.Depends(name) {
-			all[before] = true
-		}
-	}
-	for name := range all {
+	for name := range order.Concerns(o) {
 		requests = append(requests, r.addOnsNamed(ctx, name)...)
 	}
 	return requests

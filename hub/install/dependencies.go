@@ -118,22 +118,7 @@ func (r *Reconciler) ofDependent(ctx context.Context, o client.Object, q queue) 
 // ofOrder maps a policy with other dependencies to the add-ons that others bring along, or did, and to their removal.
 // It may make a cycle, or break it up.
 func (r *Reconciler) ofOrder(ctx context.Context, older, newer client.Object, q queue) {
-	all, order := map[string]bool{}, r.orderForEvents(ctx)
-	for _, o := range []client.Object{older, newer} {
-		policy, is := o.(*policies.AddOnPolicy)
-		if !is {
-			continue
-		}
-		for _, d := range policy.Spec.DependsOn {
-			all[d.Name] = true
-		}
-		for _, name := range order.Above(policy.Name) {
-			for _, before := range order.Depends(name) {
-				all[before] = true
-			}
-		}
-	}
-	for name := range all {
+	for name := range r.orderForEvents(ctx).Concerns(older, newer) {
 		r.memory.restart(name)
 		q.Add(ofFleet(name))
 		r.bring(ctx, name, q)

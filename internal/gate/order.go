@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/policies"
 )
@@ -156,4 +159,23 @@ func (o Order) Problem(addOn string, exists func(string) bool) string {
 
 func inCycle(cycle string) string {
 	return fmt.Sprintf("its dependencies are a cycle, which cannot be followed: %s", cycle)
+}
+
+// Concerns returns the names of the add-ons on which others depend, or did, by the policies of a change, or in a cycle
+// that it may make or break up. Anything else than a policy concerns none.
+func (o Order) Concerns(change ...client.Object) sets.Set[string] {
+	all := sets.New[string]()
+	for _, object := range change {
+		policy, is := object.(*policies.AddOnPolicy)
+		if !is {
+			continue
+		}
+		for _, d := range policy.Spec.DependsOn {
+			all.Insert(d.Name)
+		}
+		for _, name := range o.Above(policy.Name) {
+			all.Insert(o.Depends(name)...)
+		}
+	}
+	return all
 }
