@@ -17,6 +17,7 @@ func (w *world) end() {
 	w.managers[0].lagging = 0
 	w.changes++
 	for turn := range 4000 {
+		before := w.changes
 		for _, s := range w.sites {
 			if s.selected && s.addOn == nil {
 				w.install(s)
@@ -27,6 +28,9 @@ func (w *world) end() {
 			return
 		}
 		if w.failures != nil {
+			if w.changes != before {
+				continue
+			}
 			if w.endUndo(); w.Violated() || w.undone() {
 				return
 			}

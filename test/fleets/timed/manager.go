@@ -3,6 +3,7 @@ package timed
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -101,10 +102,23 @@ func (w *world) settle() {
 			return
 		}
 	}
+	w.forget()
 	for _, m := range w.managers {
 		if m.sees == w.view() {
 			w.judge(m)
 		}
+	}
+}
+
+// forget takes note that all hub managers have seen another content: what they remember is about it from now on.
+func (w *world) forget() {
+	behind := slices.ContainsFunc(w.managers, func(m *manager) bool { return m.sees != w.view() })
+	if behind || w.known == w.content {
+		return
+	}
+	w.known = w.content
+	for _, s := range w.sites {
+		s.again = false
 	}
 }
 

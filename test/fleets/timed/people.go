@@ -52,9 +52,7 @@ func (w *world) people() {
 func (w *world) edit() {
 	if next := strconv.Itoa(1 + w.Random.IntN(4)); next != w.content {
 		w.content = next
-		behind := slices.ContainsFunc(w.managers, func(m *manager) bool { return m.lagging > 0 })
 		for _, s := range w.sites {
-			s.again = s.again && behind // It may never see this content.
 			clear(s.returned)
 		}
 	}
@@ -111,6 +109,9 @@ func (w *world) comeAndGo(s *site) {
 	case len(w.managers) > 1: // Each would remember another way of a cluster whose add-on is created again.
 	default:
 		s.selected = w.chance(2) || w.manual
+		if w.failures != nil {
+			w.failures.troubled[s.has] = true // It may take too long until it is there again.
+		}
 		s.addOn, s.has, s.applied, s.once, s.down, s.again = nil, "", false, false, false, true
 		clear(s.returned)
 	}

@@ -58,8 +58,9 @@ type world struct {
 	deadline time.Duration
 	rules    rules
 	windows  []*window
-	content  string
-	sites    []*site
+	// content is what the specs ask for, and known the last one that all hub managers have seen.
+	content, known string
+	sites          []*site
 	// rewrites counts the changes of windows, and reached is what the judge found out about them.
 	rewrites int
 	reached  map[placed]*reach
