@@ -70,6 +70,9 @@ func onAddOnRows() map[string]messageRow {
 		"it is deleted, and its pre-delete hook has not run to its end, or it is unknown whether it has one": {
 			deleting("WaitingForHook", "The pre-delete hook runs"), ask, causes.DeletionWaits, "",
 		},
+		"it is deleted, and add-ons on its cluster depend on it": {
+			deleting("WaitingForDependents", "The add-on goes after those on its cluster"), ask, causes.DeletionWaits, "",
+		},
 		"it is deleted, and another add-on manager's finalizers are on it": {
 			deleting("ForeignFinalizers", "The add-on waits for its finalizers"), ask, causes.DeletionWaits, "",
 		},
