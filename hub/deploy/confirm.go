@@ -180,7 +180,7 @@ func (r *Reconciler) deletionStale(ctx context.Context, f deletionFacts, p delet
 	takes := moves.takesObjects()
 	if slices.Contains(p.drop, names.FinalizerDependents) {
 		live, err := r.observeDependents(ctx, r.Live, f.addOn, f.cluster)
-		if err != nil || len(live.there) > 0 {
+		if err != nil || live.unknown != "" || len(live.there) > 0 {
 			return doubt{behind: err == nil}, err
 		}
 	}

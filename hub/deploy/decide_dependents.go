@@ -35,18 +35,22 @@ func guardsDependents(addOn *addonv1beta1.ManagedClusterAddOn, d dependentFacts)
 // decideDependents decides about an add-on that is being deleted and has the finalizer for those that depend on it.
 // They go first, with all that they have on the cluster. Until then it stays as it is, and its hooks do not begin.
 func decideDependents(f deletionFacts, p *deletionPlan) {
-	if f.dependents.knows && len(f.dependents.there) == 0 {
+	d := f.dependents
+	if !d.knows {
+		return // The hub manager says what it waits for.
+	}
+	if d.unknown == "" && len(d.there) == 0 {
 		p.drop = []string{names.FinalizerDependents}
 		p.because = []string{"No add-on that depends on it is on the cluster any more."}
 		return
 	}
-	if !f.dependents.knows {
-		return // The hub manager says what it waits for.
+	says := "The add-on goes after those on its cluster that depend on it: " + message.List(d.there, maxDependents, ", ") +
+		". Delete them, or take it out of spec.dependsOn of their AddOnPolicies."
+	if d.unknown != "" {
+		says = "The add-on goes after those on its cluster that depend on it, and it is not known which do: " + d.unknown +
+			"."
 	}
 	p.conditions = []metav1.Condition{{
-		Type: names.ConditionAddOnDeleting, Status: metav1.ConditionFalse, Reason: reasonWaitingForDependents,
-		Message: "The add-on goes after those on its cluster that depend on it: " +
-			message.List(f.dependents.there, maxDependents, ", ") +
-			". Delete them, or take it out of spec.dependsOn of their AddOnPolicies.",
+		Type: names.ConditionAddOnDeleting, Status: metav1.ConditionFalse, Reason: reasonWaitingForDependents, Message: says,
 	}}
 }

@@ -57,8 +57,12 @@ func (r *Reconciler) guardDependents(
 func (r *Reconciler) observeDependents(
 	ctx context.Context, from client.Reader, addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster,
 ) (dependentFacts, error) {
-	order, err := r.Gates.Order(ctx)
 	d := dependentFacts{knows: r.Gates != nil}
+	order, err := r.Gates.Order(ctx)
+	if decode.IsUnknown(err) {
+		d.unknown = err.Error()
+		return d, nil
+	}
 	if err != nil {
 		return d, err
 	}

@@ -151,6 +151,8 @@ type dependentFacts struct {
 	any bool
 	// there are those of its cluster that it must wait for, as people read them.
 	there []string
+	// unknown is why that is not known; empty where it is.
+	unknown string
 }
 
 // hookFacts are the facts about the pre-delete hooks of one side.

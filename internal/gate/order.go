@@ -12,6 +12,9 @@ import (
 	"github.com/spokelet/spokelet/internal/policies"
 )
 
+// maxInCycle is how many names of a cycle are told: a condition refuses a text that is too long.
+const maxInCycle = 10
+
 // Order says which add-ons come before which, by the policies of a hub. The zero value orders nothing.
 type Order struct {
 	// of are the dependencies by add-on, and by the add-ons that depend on one, both in the order of names.
@@ -136,7 +139,11 @@ func (o Order) Cycle(addOn string) string {
 	}
 	first := slices.Index(shortest, slices.Min(shortest))
 	turned := slices.Concat(shortest[first:], shortest[:first])
-	return strings.Join(append(turned, turned[0]), " > ")
+	last := turned[0]
+	if more := len(turned) - maxInCycle; more > 0 {
+		turned = append(turned[:maxInCycle], fmt.Sprintf("(%d more)", more))
+	}
+	return strings.Join(append(turned, last), " > ")
 }
 
 // Problem returns why the dependencies of an add-on cannot be followed; empty where they can. exists reports whether
