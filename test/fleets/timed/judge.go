@@ -175,7 +175,7 @@ func (w *world) judgeRestart(m *manager) {
 // same reports whether two plans are the same. Of a window without an end it depends on the instant when it is looked
 // at again, far away.
 func (w *world) same(a, b rollout.Rehearsed) bool {
-	far := func(at time.Time) bool { return at.IsZero() || at.After(w.horizon()) }
+	far := func(at time.Time) bool { return at.IsZero() || at.Sub(w.now) > after }
 	return (a.Wake.Equal(b.Wake) || far(a.Wake) && far(b.Wake)) && reflect.DeepEqual(a.Policy, b.Policy) &&
 		slices.EqualFunc(a.Placements, b.Placements, func(a, b planner.Result) bool {
 			return slices.Equal(a.Admit, b.Admit) && slices.Equal(a.Hold, b.Hold) && slices.Equal(a.TimedOut, b.TimedOut) &&

@@ -117,6 +117,12 @@ func (w *world) retriedBy(v *view, content string) bool {
 	return slices.ContainsFunc(v.rules.retry, func(name string) bool { return w.told[name] == content })
 }
 
+// keepsOut reports whether the policy that a hub manager saw keeps content from clusters that returned from it. With
+// strategy All one without onFailure does not, until its status says what was undone.
+func (w *world) keepsOut(v *view) bool {
+	return v.rules.exists && (w.planned || v.rules.action != "")
+}
+
 // judgeUndo judges a cluster that gets another content.
 func (w *world) judgeUndo(m *manager, s *site, before, after string) {
 	w.noteTroubles()
@@ -125,7 +131,7 @@ func (w *world) judgeUndo(m *manager, s *site, before, after string) {
 		// Of one whose add-on is created again, or that was admitted and not written, the hub does not say what it had.
 		w.Rule("undone stays", !w.undoneBy(v, after) || s.had[after] || s.again, "%s gets content %s, which was undone",
 			s.name, after)
-		w.Rule("undone stays", !s.returned[after] || w.undoneBy(v, before) || w.retriedBy(v, after) || !v.rules.exists,
+		w.Rule("undone stays", !s.returned[after] || w.undoneBy(v, before) || w.retriedBy(v, after) || !w.keepsOut(v),
 			"%s gets content %s again, with which it failed", s.name, after)
 		return
 	}
