@@ -44,7 +44,7 @@ func (u *undoing) describe(before *policies.AddOnPolicy) (p policies.PlacementCo
 	isNew = !slices.ContainsFunc(p.Completed, is)
 	if isNew || !is(p.Completed[0]) {
 		others := slices.DeleteFunc(slices.Clone(p.Completed), is)
-		p.Completed = append([]policies.CompletedContent{gate.Completed(u.content, contents)}, others...)
+		p.Completed = append([]policies.CompletedContent{gate.CompletedContent(u.content, contents)}, others...)
 		p.Completed = p.Completed[:min(len(p.Completed), policies.MaxCompleted)]
 	}
 	return p, isNew

@@ -226,7 +226,10 @@ func (f facts) undoAll(
 		return time.Time{}
 	}
 	why := f.lacks[u.placement]
-	if len(u.how.Completed) == 0 {
+	switch {
+	case f.gate.Completed(u.placement, u.content): // One that joins later takes it from none.
+		why = "it completed before, and those that have it keep it"
+	case len(u.how.Completed) == 0:
 		why = "no content completed before it"
 	}
 	if why != "" {

@@ -25,7 +25,7 @@ func nameOf(config addonv1beta1.AddOnConfig, hash string) string {
 
 // completed is what a status says of a content of one template that completed.
 func completed(config addonv1beta1.AddOnConfig, hash string) policies.CompletedContent {
-	return gate.Completed(nameOf(config, hash), []addonconfig.Chosen{{
+	return gate.CompletedContent(nameOf(config, hash), []addonconfig.Chosen{{
 		ConfigGroupResource: config.ConfigGroupResource, ConfigSpecHash: *fixture.Hashed(config, hash),
 	}})
 }
