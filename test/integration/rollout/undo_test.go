@@ -396,3 +396,31 @@ func TestAfterSoManyTriesTheNextContentWaitsForAPerson(t *testing.T) {
 		assert.Empty(c, status.Undone, "a content completed")
 	})
 }
+
+// A person undoes a content that completed while the add-on is paused, as the page for operators has it. Meanwhile its
+// author publishes a third one, which fails.
+//
+// Shows: policies/undo-never
+func TestWhatAPersonUndidIsNotGivenAgainByAReturn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	clusters := w.inWaves(2, progressive(1, "2s"))
+	old := w.hash(w.usesTemplate("t"))
+	first := w.rules(onFailure(policies.ActionUndo))
+	w.edit("two")
+	bad := w.hash(w.usesTemplate("t"))
+	for _, cluster := range clusters {
+		w.eventuallyDesires(cluster, w.usesTemplate("t"))
+		w.deploys(cluster)
+	}
+	second := w.eventuallyAsks(first)
+	require.Equal(t, second, w.eventuallyCompletes())
+
+	w.ruled(func(s *policies.AddOnPolicySpec) { s.Undo, s.Paused = []string{second}, &policies.Pause{Reason: "incident 7"} })
+	w.eventuallyHolds(clusters[0], bad, "is paused: incident 7")
+	w.edit("three")
+	w.eventuallyAsks(second)
+	w.ruled(func(s *policies.AddOnPolicySpec) { s.Paused = nil })
+	w.eventuallyDesires(clusters[0], w.usesTemplate("t")) // and no agent applies it
+	w.eventuallyUndone(clusters[0], old)
+}
