@@ -209,7 +209,9 @@ func TestWhatAPolicyRemembersOfContents(t *testing.T) {
 		return fixture.With(fixture.AddOn(cluster, fixture.Has(cfg, hash)),
 			fixture.Condition("Progressing", metav1.ConditionFalse, "Completed", fixture.Noon().Add(-time.Hour)))
 	}
-	undone := policies.Undone{Content: "bad", By: policies.ByPolicy, Action: policies.ActionUndo}
+	undone := policies.Undone{
+		Content: "bad", By: policies.ByPolicy, Action: policies.ActionUndo, Placements: []string{"ns/p"},
+	}
 	f, policy := underPolicy(cfg, policies.AddOnPolicySpec{}, has("a", "new"), has("b", "new"))
 	policy.Status.Undone = []policies.Undone{undone}
 	policy.Status.Placements[0].Completed = append(policy.Status.Placements[0].Completed, completed(cfg, "older"), completed(cfg, "oldest"))

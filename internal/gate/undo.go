@@ -152,7 +152,7 @@ func (g Gate) Exhausted(placement, content string) Verdict {
 		if u.Content == content {
 			return Verdict{}
 		}
-		if u.By == policies.ByPolicy {
+		if u.By == policies.ByPolicy && slices.Contains(u.Placements, placement) {
 			tries++
 		}
 	}

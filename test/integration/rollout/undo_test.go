@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -423,4 +424,47 @@ func TestWhatAPersonUndidIsNotGivenAgainByAReturn(t *testing.T) {
 	w.ruled(func(s *policies.AddOnPolicySpec) { s.Paused = nil })
 	w.eventuallyDesires(clusters[0], w.usesTemplate("t")) // and no agent applies it
 	w.eventuallyUndone(clusters[0], old)
+}
+
+// Its author, who may not write policies, deletes the ClusterManagementAddOn without its add-ons, and creates it again.
+//
+// Shows: policies/undo-remembered
+func TestAPolicyRemembersWhatItUndidWithoutADefinition(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	clusters := w.inWaves(2, progressive(1, "2s"))
+	old := w.hash(w.usesTemplate("t"))
+	first := w.rules(onFailure(policies.ActionUndoAll))
+	w.edit("two")
+	second := w.eventuallyAsks(first)
+	w.eventuallyHas(clusters[0], old)
+	w.deploys(clusters[0])
+	w.eventuallyCompleted(clusters[0])
+
+	definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: w.addon}}
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKeyFromObject(definition), definition))
+	again := definition.DeepCopy()
+	again.ObjectMeta = metav1.ObjectMeta{Name: definition.Name, Annotations: definition.Annotations, Labels: definition.Labels}
+	require.NoError(t, plane.Client.Delete(t.Context(), definition, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+	// A pass sees that it is gone, and one that it is there again.
+	for _, there := range []bool{false, true} {
+		if there {
+			suite.Eventually(t, func() error { return plane.Client.Create(t.Context(), again.DeepCopy()) })
+		}
+		w.ruled(func(s *policies.AddOnPolicySpec) { s.Approved = append(s.Approved, fmt.Sprintf("none-%t", there)) })
+		p := w.policy(policies.AddOnPolicySpec{})
+		require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p))
+		w.eventuallyRuled(func(c assert.TestingT, status policies.AddOnPolicyStatus) {
+			assert.Equal(c, p.Generation, status.ObservedGeneration)
+		})
+		require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p))
+		require.Len(t, p.Status.Undone, 1)
+		assert.Equal(t, second, p.Status.Undone[0].Content)
+		assert.Equal(t, first, p.Status.Placements[0].Completed[0].Content)
+	}
+	w.eventuallyCounts(0, "selected clusters 2. configured addons 2/2 completed with no errors, 0 failed 0 timeout. content "+
+		second+" was undone, and its clusters return to what completed before")
+	for _, cluster := range clusters {
+		w.desires(cluster, old)
+	}
 }
