@@ -374,7 +374,7 @@ func TestWhereNothingCompletedBeforeTheClusterKeepsWhatFailed(t *testing.T) {
 func TestAfterSoManyTriesTheNextContentWaitsForAPerson(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	clusters := w.inWaves(1, progressive(1, "1s"))
+	clusters := w.inWaves(1, progressive(1, "3s"))
 	old := w.hash(w.usesTemplate("t"))
 	spec := onFailure(policies.ActionUndo)
 	spec.OnFailure.MaxTries = 1
@@ -437,6 +437,7 @@ func TestAPolicyRemembersWhatItUndidWithoutADefinition(t *testing.T) {
 	first := w.rules(onFailure(policies.ActionUndoAll))
 	w.edit("two")
 	second := w.eventuallyAsks(first)
+	w.eventuallyRuled(func(c assert.TestingT, status policies.AddOnPolicyStatus) { assert.Len(c, status.Undone, 1) })
 	w.eventuallyHas(clusters[0], old)
 	w.deploys(clusters[0])
 	w.eventuallyCompleted(clusters[0])
@@ -447,11 +448,11 @@ func TestAPolicyRemembersWhatItUndidWithoutADefinition(t *testing.T) {
 	again.ObjectMeta = metav1.ObjectMeta{Name: definition.Name, Annotations: definition.Annotations, Labels: definition.Labels}
 	require.NoError(t, plane.Client.Delete(t.Context(), definition, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
 	// A pass sees that it is gone, and one that it is there again.
-	for _, there := range []bool{false, true} {
-		if there {
+	for pass := range 2 {
+		if pass == 1 {
 			suite.Eventually(t, func() error { return plane.Client.Create(t.Context(), again.DeepCopy()) })
 		}
-		w.ruled(func(s *policies.AddOnPolicySpec) { s.Approved = append(s.Approved, fmt.Sprintf("none-%t", there)) })
+		w.ruled(func(s *policies.AddOnPolicySpec) { s.Approved = append(s.Approved, fmt.Sprintf("%040x", pass)) })
 		p := w.policy(policies.AddOnPolicySpec{})
 		require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p))
 		w.eventuallyRuled(func(c assert.TestingT, status policies.AddOnPolicyStatus) {
