@@ -143,8 +143,8 @@ func (f facts) unplaced() *undoing {
 	return u
 }
 
-// undone returns the contents that are undone. What the policy undid in a placement is forgotten when a content completed
-// there that is new: it counts as a try until then.
+// undone returns the contents that are undone. What the policy undid in a placement is forgotten when a content
+// completed there that is new: it counts as a try until then.
 func (f facts) undone(before *policies.AddOnPolicy, undoings []*undoing, renewed sets.Set[string]) []policies.Undone {
 	wanted := sets.New[string]()
 	for _, u := range undoings {

@@ -93,7 +93,8 @@ func (g Gate) mayNotReturnTo(placement, content string) bool {
 
 // Completed reports whether a content completed for a placement.
 func (g Gate) Completed(placement, content string) bool {
-	return slices.ContainsFunc(g.completed(placement), func(c policies.CompletedContent) bool { return c.Content == content })
+	is := func(c policies.CompletedContent) bool { return c.Content == content }
+	return slices.ContainsFunc(g.completed(placement), is)
 }
 
 func (g Gate) completed(placement string) []policies.CompletedContent {
