@@ -40,7 +40,7 @@ func (all contentsOf) add(waited gatedContent, references []addonv1beta1.ConfigR
 	content, known := all[waited.Name]
 	if !known {
 		content = waited
-		content.Configurations = configurationsOf(references)
+		content.Configurations = firstOf(configurationsOf(references), policies.MaxConfigurations)
 	}
 	content.Clusters++
 	all[waited.Name] = content

@@ -74,6 +74,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.decided.Forget(req.Name)
 		r.Waves.forget(req.Name)
 		reported := reconcile.FromError(r.reportGone(ctx, req.Name, f))
+		if f.gate, err = r.Gates.Rules(ctx, req.Name); err != nil { // It says which contents are not obsolete.
+			return reconcile.FromError(err).And(reported).And(restored).Settle(now)
+		}
 		return r.collect(ctx, req.Name, f, nil).And(reported).And(restored).Settle(now)
 	}
 	return r.act(ctx, f, decide(f)).And(restored).Settle(now)

@@ -2,12 +2,14 @@ package rollout
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
@@ -17,7 +19,7 @@ import (
 
 // completed returns the contents that clusters may return to.
 func (f facts) completed() (all []addonconfig.Chosen) {
-	if f.cma == nil || f.gate.Policy() == nil {
+	if f.gate.Policy() == nil {
 		return nil
 	}
 	for _, p := range f.gate.Policy().Status.Placements {
@@ -28,26 +30,63 @@ func (f facts) completed() (all []addonconfig.Chosen) {
 	return all
 }
 
-// describe returns the entry of what a placement gives, and whether a content is new in it that completed.
-func (u *undoing) describe(before *policies.AddOnPolicy) (p policies.PlacementContents, isNew bool) {
-	p = policies.PlacementContents{Placement: u.placement, Content: u.content, Problem: u.problem}
+// leftOut is the problem of a placement of which the status has not all that completed.
+const leftOut = "contents that completed are left out: a status has at most 32 configurations of one, and 1000 of all"
+
+// leavesOut says that a placement does not have all that completed.
+func leavesOut(p *policies.PlacementContents) {
+	if !strings.Contains(p.Problem, leftOut) {
+		p.Problem = strings.TrimPrefix(p.Problem+"; "+leftOut, "; ")
+	}
+}
+
+// describe returns the entry of what a placement gives.
+func (u *undoing) describe(before *policies.AddOnPolicy) policies.PlacementContents {
+	p := policies.PlacementContents{Placement: u.placement, Content: u.content, Problem: u.problem}
 	for _, was := range before.Status.Placements {
-		if was.Placement == u.placement {
-			p.Completed = was.Completed
+		if was.Placement != u.placement {
+			continue
+		}
+		if p.Completed = was.Completed; len(p.Completed) < policies.MaxCompleted && strings.Contains(was.Problem, leftOut) {
+			leavesOut(&p)
 		}
 	}
 	contents := u.from.ContentsOfRollout()
-	if !u.completes || len(contents) > policies.MaxConfigurations {
-		return p, false
-	}
 	is := func(c policies.CompletedContent) bool { return c.Content == u.content }
-	isNew = !slices.ContainsFunc(p.Completed, is)
-	if isNew || !is(p.Completed[0]) {
+	switch {
+	case !u.completes || len(p.Completed) > 0 && is(p.Completed[0]):
+	case len(contents) > policies.MaxConfigurations:
+		leavesOut(&p)
+	default:
 		others := slices.DeleteFunc(slices.Clone(p.Completed), is)
-		p.Completed = append([]policies.CompletedContent{gate.Completed(u.content, contents)}, others...)
+		p.Completed = append([]policies.CompletedContent{gate.CompletedContent(u.content, contents)}, others...)
 		p.Completed = p.Completed[:min(len(p.Completed), policies.MaxCompleted)]
 	}
-	return p, isNew
+	return p
+}
+
+// limit leaves out contents that completed, the oldest ones first, where all placements together have more
+// configurations than the API server may store.
+func limit(all []policies.PlacementContents) {
+	configurations := 0
+	for _, p := range all {
+		for _, c := range p.Completed {
+			configurations += len(c.Configurations)
+		}
+	}
+	for age := policies.MaxCompleted - 1; age >= 0; age-- {
+		for i := range slices.Backward(all) {
+			p := &all[i]
+			if configurations <= policies.MaxNames {
+				return
+			}
+			if len(p.Completed) > age {
+				configurations -= len(p.Completed[age].Configurations)
+				p.Completed = p.Completed[:age]
+				leavesOut(p)
+			}
+		}
+	}
 }
 
 // concludePolicy returns the policy with the status after a plan.
@@ -60,10 +99,11 @@ func (f facts) concludePolicy(policy *policies.AddOnPolicy, p plan) *policies.Ad
 
 // concludeUndo fills in what the status of a policy says of contents that completed and that were undone.
 func (f facts) concludeUndo(before *policies.AddOnPolicy, status *policies.AddOnPolicyStatus, p plan) {
-	if f.cma == nil {
+	if f.cma == nil { // Who may delete it, and no policy, makes nobody forget.
+		status.Placements, status.Undone = before.Status.Placements, before.Status.Undone
 		return
 	}
-	undoings, seen, isNew := p.undoings, sets.New[string](), false
+	undoings, seen, renewed := p.undoings, sets.New[string](), sets.New[string]()
 	if !addonapi.InstalledByPlacements(f.cma) {
 		undoings = []*undoing{f.unplaced()}
 	}
@@ -72,11 +112,15 @@ func (f facts) concludeUndo(before *policies.AddOnPolicy, status *policies.AddOn
 			continue
 		}
 		seen.Insert(u.placement)
-		described, is := u.describe(before)
-		isNew = isNew || is
-		status.Placements = append(status.Placements, described)
+		status.Placements = append(status.Placements, u.describe(before))
 	}
-	status.Undone = f.undone(before, undoings, isNew)
+	limit(status.Placements)
+	for _, p := range status.Placements {
+		if len(p.Completed) > 0 && p.Completed[0].Content == p.Content && !f.gate.Completed(p.Placement, p.Content) {
+			renewed.Insert(p.Placement)
+		}
+	}
+	status.Undone = f.undone(before, undoings, renewed)
 }
 
 // unplaced returns what is undone of the content of the add-ons that no placement installs. No plan decides about them.
@@ -86,23 +130,30 @@ func (f facts) unplaced() *undoing {
 		u.clusters = len(f.members)
 		return u
 	}
-	u.completes = len(f.members) > 0
+	well, failed := 0, 0
 	for _, m := range f.members {
-		u.completes = u.completes && m.applied() && u.wanted(f, m, -1).Admitted(m.addOn())
+		switch has := u.wanted(f, m, -1).Admitted(m.addOn()); {
+		case has && m.applied():
+			well++
+		case has && m.progress == addonv1beta1.ProgressingReasonFailed:
+			failed++
+		}
 	}
+	u.completes = well+failed == len(f.members) && well > 0 && well >= failed
 	return u
 }
 
-// undone returns the contents that are undone. What the policy undid is forgotten when a content completed that is new,
-// unless a placement asks for it still: it counts as a try until then.
-func (f facts) undone(before *policies.AddOnPolicy, undoings []*undoing, isNew bool) []policies.Undone {
+// undone returns the contents that are undone. What the policy undid in a placement is forgotten when a content
+// completed there that is new: it counts as a try until then.
+func (f facts) undone(before *policies.AddOnPolicy, undoings []*undoing, renewed sets.Set[string]) []policies.Undone {
 	wanted := sets.New[string]()
 	for _, u := range undoings {
 		wanted.Insert(u.content)
 	}
 	var all []policies.Undone
 	for _, was := range before.Status.Undone {
-		gone := isNew && !wanted.Has(was.Content) || f.gate.Retried(was.Content)
+		was.Placements = slices.DeleteFunc(slices.Clone(was.Placements), renewed.Has)
+		gone := len(was.Placements) == 0 && !wanted.Has(was.Content) || f.gate.Retried(was.Content)
 		if was.By == policies.ByPolicy && !gone && !slices.Contains(before.Spec.Undo, was.Content) {
 			was.Clusters = 0
 			all = append(all, was)
@@ -125,6 +176,9 @@ func (f facts) undone(before *policies.AddOnPolicy, undoings []*undoing, isNew b
 			entry.Action, entry.Why, entry.Placements = policies.ActionUndoAll, u.begins, []string{u.placement}
 		case u.returned.Len() > 0:
 			entry.Action, entry.Why = policies.ActionUndo, "clusters failed with it"
+			if u.exceeded {
+				entry.Placements = []string{u.placement}
+			}
 		case !u.all:
 			continue
 		}
@@ -133,7 +187,22 @@ func (f facts) undone(before *policies.AddOnPolicy, undoings []*undoing, isNew b
 	slices.SortStableFunc(all, func(a, b policies.Undone) int {
 		return cmp.Or(a.Since.Compare(b.Since.Time), strings.Compare(a.Content, b.Content))
 	})
-	return all[max(0, len(all)-policies.MaxUndone):]
+	all = all[max(0, len(all)-policies.MaxUndone):]
+	names := 0
+	for i := range slices.Backward(all) { // They are for people, so that those of the oldest are left out.
+		most := min(policies.MaxConfigurations, max(1, policies.MaxNames-names))
+		all[i].Configurations = firstOf(all[i].Configurations, most)
+		names += len(all[i].Configurations)
+	}
+	return all
+}
+
+// firstOf returns the first names, and how many more there are.
+func firstOf(names []string, most int) []string {
+	if len(names) <= most {
+		return names
+	}
+	return append(slices.Clone(names[:most-1]), fmt.Sprintf("and %d more", len(names)-most+1))
 }
 
 // merge adds what a placement undoes of a content.
@@ -144,7 +213,7 @@ func merge(all []policies.Undone, entry policies.Undone, clusters int) []policie
 	}
 	if is := &all[i]; is.Action == policies.ActionUndo && entry.Action == policies.ActionUndoAll {
 		is.Action, is.Why, is.Placements = entry.Action, entry.Why, entry.Placements
-	} else if is.By == policies.ByPolicy {
+	} else if is.By == policies.ByPolicy && is.Action == entry.Action {
 		for _, placement := range entry.Placements {
 			if !slices.Contains(is.Placements, placement) {
 				is.Placements = append(slices.Clone(is.Placements), placement)

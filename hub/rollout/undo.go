@@ -35,9 +35,11 @@ type undoing struct {
 	// returned are the clusters that failed with it and have what they had before.
 	returned sets.Set[string]
 
-	// completes, begins, problem and clusters are what the plan found out: whether all clusters have the content, why all
-	// are to return from it from now on, why they are not although the policy asks for it, and how many are kept from it.
+	// completes, exceeded, begins, problem and clusters are what the plan found out: whether the content completed,
+	// whether it failed on more clusters than the strategy tolerates, why all are to return from it from now on, why they
+	// are not although the policy asks for it, and how many are kept from it.
 	completes bool
+	exceeded  bool
 	begins    string
 	problem   string
 	clusters  int
@@ -163,7 +165,7 @@ func (p plan) undo(f facts, of planner.Placement, result planner.Result, index i
 		}
 		return time.Time{}
 	}
-	u.completes = result.Counts.Complete()
+	u.completes, u.exceeded = result.Settled, result.Exceeded
 	action, after := f.gate.OnFailure()
 	for _, c := range of.Clusters {
 		a, decided := p.admissions[c.Name]
@@ -226,7 +228,10 @@ func (f facts) undoAll(
 		return time.Time{}
 	}
 	why := f.lacks[u.placement]
-	if len(u.how.Completed) == 0 {
+	switch {
+	case f.gate.Completed(u.placement, u.content): // One that joins later takes it from none.
+		why = "it completed before, and those that have it keep it"
+	case len(u.how.Completed) == 0:
 		why = "no content completed before it"
 	}
 	if why != "" {

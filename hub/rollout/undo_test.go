@@ -25,7 +25,7 @@ func nameOf(config addonv1beta1.AddOnConfig, hash string) string {
 
 // completed is what a status says of a content of one template that completed.
 func completed(config addonv1beta1.AddOnConfig, hash string) policies.CompletedContent {
-	return gate.Completed(nameOf(config, hash), []addonconfig.Chosen{{
+	return gate.CompletedContent(nameOf(config, hash), []addonconfig.Chosen{{
 		ConfigGroupResource: config.ConfigGroupResource, ConfigSpecHash: *fixture.Hashed(config, hash),
 	}})
 }
@@ -209,7 +209,9 @@ func TestWhatAPolicyRemembersOfContents(t *testing.T) {
 		return fixture.With(fixture.AddOn(cluster, fixture.Has(cfg, hash)),
 			fixture.Condition("Progressing", metav1.ConditionFalse, "Completed", fixture.Noon().Add(-time.Hour)))
 	}
-	undone := policies.Undone{Content: "bad", By: policies.ByPolicy, Action: policies.ActionUndo}
+	undone := policies.Undone{
+		Content: "bad", By: policies.ByPolicy, Action: policies.ActionUndo, Placements: []string{"ns/p"},
+	}
 	f, policy := underPolicy(cfg, policies.AddOnPolicySpec{}, has("a", "new"), has("b", "new"))
 	policy.Status.Undone = []policies.Undone{undone}
 	policy.Status.Placements[0].Completed = append(policy.Status.Placements[0].Completed, completed(cfg, "older"), completed(cfg, "oldest"))

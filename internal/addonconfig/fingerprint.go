@@ -20,3 +20,12 @@ func Fingerprint(references []addonv1beta1.ConfigReference) string {
 	}
 	return strings.Join(keys, ",")
 }
+
+// FingerprintOf identifies contents in their order, as Fingerprint does for references.
+func FingerprintOf(contents []Chosen) string {
+	references := make([]addonv1beta1.ConfigReference, 0, len(contents))
+	for _, c := range contents {
+		references = append(references, c.reference(nil))
+	}
+	return Fingerprint(references)
+}

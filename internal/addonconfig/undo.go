@@ -16,6 +16,8 @@ type Undo struct {
 	Completed [][]Chosen
 	// Failed is set where only clusters return that failed: each to what was applied there last.
 	Failed bool
+	// Undone reports whether contents were undone, so that nothing returns to them; nil where none were.
+	Undone func([]Chosen) bool
 }
 
 // Return returns what an add-on with references is to have in place of a target that was undone; false where nothing is
@@ -23,14 +25,16 @@ type Undo struct {
 func (u Undo) Return(undone Target, have []addonv1beta1.ConfigReference) (to []Chosen, known bool) {
 	rolled := undone.rolledOf(have)
 	returned := !SameDesired(rolled, undone.Rolled())
-	switch applied, all := lastApplied(rolled); {
+	applied, all := lastApplied(rolled)
+	all = all && !returned && !sameContents(applied, chosen(rolled)) && (u.Undone == nil || !u.Undone(applied))
+	switch {
 	case returned && (u.Failed || len(u.Completed) == 0):
 		return chosen(rolled), len(rolled) > 0
-	case u.Failed && all && !returned && !sameContents(applied, chosen(rolled)) && u.plausible(applied, undone):
+	case u.Failed && all && u.plausible(applied, undone):
 		return applied, true
 	case len(u.Completed) > 0:
 		return u.Completed[0], true
-	case all && !returned && !sameContents(applied, chosen(rolled)):
+	case all:
 		return applied, true
 	}
 	return nil, false

@@ -72,12 +72,29 @@ func (g Gate) Undone(placement, content string) bool {
 // Undo returns what the clusters of a placement return to from a content.
 func (g Gate) Undo(placement, content string) addonconfig.Undo {
 	var undo addonconfig.Undo
+	undo.Undone = func(applied []addonconfig.Chosen) bool {
+		return g.mayNotReturnTo(placement, ContentName(g.policy.Name, addonconfig.FingerprintOf(applied)))
+	}
 	for _, c := range g.completed(placement) {
 		if c.Content != content && !g.Undone(placement, c.Content) {
 			undo.Completed = append(undo.Completed, ContentOf(c))
 		}
 	}
 	return undo
+}
+
+// mayNotReturnTo reports whether a content was undone, for the placement or for clusters that failed with it.
+func (g Gate) mayNotReturnTo(placement, content string) bool {
+	return g.Undone(placement, content) || !g.Retried(content) &&
+		slices.ContainsFunc(g.policy.Status.Undone, func(u policies.Undone) bool {
+			return u.Content == content && u.Action == policies.ActionUndo
+		})
+}
+
+// Completed reports whether a content completed for a placement.
+func (g Gate) Completed(placement, content string) bool {
+	is := func(c policies.CompletedContent) bool { return c.Content == content }
+	return slices.ContainsFunc(g.completed(placement), is)
 }
 
 func (g Gate) completed(placement string) []policies.CompletedContent {
@@ -106,8 +123,8 @@ func ContentOf(c policies.CompletedContent) []addonconfig.Chosen {
 	return all
 }
 
-// Completed returns what a status says of contents that completed.
-func Completed(content string, contents []addonconfig.Chosen) policies.CompletedContent {
+// CompletedContent returns what a status says of contents that completed.
+func CompletedContent(content string, contents []addonconfig.Chosen) policies.CompletedContent {
 	c := policies.CompletedContent{Content: content, Configurations: []policies.ConfigurationContent{}}
 	for _, of := range contents {
 		c.Configurations = append(c.Configurations, policies.ConfigurationContent{
@@ -124,8 +141,7 @@ func (g Gate) Exhausted(placement, content string) Verdict {
 		g.Retried(content) {
 		return Verdict{}
 	}
-	is := func(c policies.CompletedContent) bool { return c.Content == content }
-	if slices.ContainsFunc(g.completed(placement), is) {
+	if g.Completed(placement, content) {
 		return Verdict{}
 	}
 	most := int(g.policy.Spec.OnFailure.MaxTries)
@@ -137,7 +153,7 @@ func (g Gate) Exhausted(placement, content string) Verdict {
 		if u.Content == content {
 			return Verdict{}
 		}
-		if u.By == policies.ByPolicy {
+		if u.By == policies.ByPolicy && slices.Contains(u.Placements, placement) {
 			tries++
 		}
 	}

@@ -16,6 +16,8 @@ const (
 	MaxConfigurations = 32
 	// MaxUndone is how many contents that were undone are kept.
 	MaxUndone = 128
+	// MaxNames is how many configurations all completed contents have together, and all that were undone.
+	MaxNames = 1000
 )
 
 // PlacementContents are the contents of one placement of an add-on.
@@ -24,7 +26,7 @@ type PlacementContents struct {
 	Placement string `json:"placement"`
 	// Content is the name of the content that the specs ask for.
 	Content string `json:"content"`
-	// Completed are contents that all its clusters had, the last one first: it returns to the first that was not undone.
+	// Completed are contents that completed for it, the last one first: it returns to the first that was not undone.
 	Completed []CompletedContent `json:"completed,omitempty"`
 	// Problem is why an undo does not happen that was asked for; empty where nothing hinders one.
 	Problem string `json:"problem,omitempty"`
@@ -68,7 +70,8 @@ type Undone struct {
 	By    string      `json:"by"`
 	// Action is ActionUndo where only clusters return that failed, and ActionUndoAll where all of Placements do.
 	Action Action `json:"action"`
-	// Placements are those whose clusters return; none means all.
+	// Placements are those whose clusters return, or, with ActionUndo, in which more clusters failed than the strategy
+	// tolerates. None means all where a person undid it.
 	Placements []string `json:"placements,omitempty"`
 	// Clusters is how many clusters are kept from it.
 	Clusters int32 `json:"clusters"`

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
+	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/policies"
 )
 
@@ -39,6 +40,9 @@ type choice struct {
 	name string
 	all  bool
 }
+
+// maxTold is how many bytes of what authors and tenants write a sentence tells.
+const maxTold = 1 << 10
 
 // offer is a name that may be approved, with what is said of it.
 type offer struct{ name, says string }
@@ -102,17 +106,18 @@ func offers(policy *policies.AddOnPolicy, whole bool) (now, later []offer) {
 		if c.Approved || approved(c.Name) || c.Content != "" && approved(c.Content) {
 			continue
 		}
-		one := offer{name: c.Name, says: fmt.Sprintf("%s (%s)", c.Name, strings.Join(c.Configurations, ", "))}
+		consists := message.Cut(strings.Join(c.Configurations, ", "), maxTold)
+		one := offer{name: c.Name, says: fmt.Sprintf("%s (%s)", c.Name, consists)}
 		switch {
 		case whole:
 			one.name = cmp.Or(c.Content, c.Name)
-			one.says = fmt.Sprintf("%s (%s), with all its waves,", one.name, strings.Join(c.Configurations, ", "))
+			one.says = fmt.Sprintf("%s (%s), with all its waves,", message.Cut(one.name, maxTold), consists)
 			if !slices.Contains(now, one) {
 				now = append(now, one)
 			}
 			continue
 		case c.Wave != "":
-			one.says += " in " + c.Wave
+			one.says += " in " + message.Cut(c.Wave, maxTold)
 		}
 		if c.Wave != "" && !c.Turn {
 			later = append(later, one)

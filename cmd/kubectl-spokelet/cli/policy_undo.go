@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spokelet/spokelet/cmd/kubectl-spokelet/fleet"
+	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/policies"
 )
 
@@ -83,11 +84,11 @@ func returning(policy *policies.AddOnPolicy, content string) string {
 		to := "keep what they have unless their status knows what they had before"
 		for _, c := range p.Completed {
 			if c.Content != content && !slices.Contains(policy.Spec.Undo, c.Content) {
-				to = "return to content " + c.Content
+				to = "return to content " + message.Cut(c.Content, maxTold)
 				break
 			}
 		}
-		of := "placement " + p.Placement
+		of := "placement " + message.Cut(p.Placement, maxTold)
 		if p.Placement == policies.NoPlacement {
 			of = "no placement"
 		}

@@ -128,6 +128,10 @@ type Result struct {
 	Failing   []string
 	Tolerated int
 	FailingOf string
+	// Exceeded reports whether so many failed, with strategy All more than half of the clusters. Settled reports whether
+	// the target completed as far as it can: not so many failed, nothing moves or waits, and at least one cluster has it
+	// and is well, and not fewer than those that something of their own holds.
+	Exceeded, Settled bool
 	// Remarks are further sentences for the author of the strategy.
 	Remarks []string
 	// Wake is the next instant at which the result changes by itself: the end of a soak or a deadline; zero for never.
@@ -198,6 +202,24 @@ func (r *Result) count(p Placement, members []member) {
 		}
 	}
 	r.Counts = c
+}
+
+// settle finds out whether the target completed as far as it can, or failed.
+func (r *Result) settle(rules rules, held bool, members []member) {
+	var failures, well, kept int
+	for n := range members {
+		switch m := &members[n]; {
+		case m.phase.failure():
+			failures++
+		case m.phase == done && !m.Leaving:
+			well++
+		case m.phase != done:
+			kept++
+		}
+	}
+	r.Exceeded = len(r.Failing) > 0 || rules.kind == clusterv1alpha1.All && 2*failures > len(members)
+	moves := held || r.Wave > 0 || len(r.New) > 0
+	r.Settled = r.Counts.Complete() || !moves && !r.Exceeded && well > 0 && well >= kept
 }
 
 // Complete reports whether all clusters of the placement have the target, those that leave and may come back at once as

@@ -13,7 +13,7 @@ type failures struct {
 	// cluster to which they do that; empty for all.
 	broken, stuck map[string]bool
 	some          string
-	// forAll are the contents that all clusters completed at the same time.
+	// forAll are the contents that completed for all, or for some where failures are tolerated.
 	forAll map[string]bool
 	// troubled are the contents with which any cluster was not well for whatever reason.
 	troubled map[string]bool
@@ -201,6 +201,11 @@ func (w *world) judgeUndone(m *manager) {
 			w.Rule("undo names", !known || content == m.sees.content, "contents %s and %s have one name",
 				content, m.sees.content)
 			w.told[p.Content] = m.sees.content
+			for _, c := range p.Completed { // Where the strategy tolerates failures, not all clusters have to have it.
+				of := w.told[c.Content]
+				some := slices.ContainsFunc(w.sites, func(s *site) bool { return s.had[of] })
+				w.failures.forAll[of] = w.failures.forAll[of] || some
+			}
 		}
 	}
 	for content := range w.sites[0].had {

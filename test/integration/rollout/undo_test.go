@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -373,7 +374,7 @@ func TestWhereNothingCompletedBeforeTheClusterKeepsWhatFailed(t *testing.T) {
 func TestAfterSoManyTriesTheNextContentWaitsForAPerson(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	clusters := w.inWaves(1, progressive(1, "1s"))
+	clusters := w.inWaves(1, progressive(1, "3s"))
 	old := w.hash(w.usesTemplate("t"))
 	spec := onFailure(policies.ActionUndo)
 	spec.OnFailure.MaxTries = 1
@@ -395,4 +396,76 @@ func TestAfterSoManyTriesTheNextContentWaitsForAPerson(t *testing.T) {
 	w.eventuallyRuled(func(c assert.TestingT, status policies.AddOnPolicyStatus) {
 		assert.Empty(c, status.Undone, "a content completed")
 	})
+}
+
+// A person undoes a content that completed while the add-on is paused, as the page for operators has it. Meanwhile its
+// author publishes a third one, which fails.
+//
+// Shows: policies/undo-never
+func TestWhatAPersonUndidIsNotGivenAgainByAReturn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	clusters := w.inWaves(2, progressive(1, "2s"))
+	old := w.hash(w.usesTemplate("t"))
+	first := w.rules(onFailure(policies.ActionUndo))
+	w.edit("two")
+	bad := w.hash(w.usesTemplate("t"))
+	for _, cluster := range clusters {
+		w.eventuallyDesires(cluster, w.usesTemplate("t"))
+		w.deploys(cluster)
+	}
+	second := w.eventuallyAsks(first)
+	require.Equal(t, second, w.eventuallyCompletes())
+
+	w.ruled(func(s *policies.AddOnPolicySpec) { s.Undo, s.Paused = []string{second}, &policies.Pause{Reason: "incident 7"} })
+	w.eventuallyHolds(clusters[0], bad, "is paused: incident 7")
+	w.edit("three")
+	w.eventuallyAsks(second)
+	w.ruled(func(s *policies.AddOnPolicySpec) { s.Paused = nil })
+	w.eventuallyDesires(clusters[0], w.usesTemplate("t")) // and no agent applies it
+	w.eventuallyUndone(clusters[0], old)
+}
+
+// Its author, who may not write policies, deletes the ClusterManagementAddOn without its add-ons, and creates it again.
+//
+// Shows: policies/undo-remembered
+func TestAPolicyRemembersWhatItUndidWithoutADefinition(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	clusters := w.inWaves(2, progressive(1, "2s"))
+	old := w.hash(w.usesTemplate("t"))
+	first := w.rules(onFailure(policies.ActionUndoAll))
+	w.edit("two")
+	second := w.eventuallyAsks(first)
+	w.eventuallyRuled(func(c assert.TestingT, status policies.AddOnPolicyStatus) { assert.Len(c, status.Undone, 1) })
+	w.eventuallyHas(clusters[0], old)
+	w.deploys(clusters[0])
+	w.eventuallyCompleted(clusters[0])
+
+	definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: w.addon}}
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKeyFromObject(definition), definition))
+	again := definition.DeepCopy()
+	again.ObjectMeta = metav1.ObjectMeta{Name: definition.Name, Annotations: definition.Annotations, Labels: definition.Labels}
+	require.NoError(t, plane.Client.Delete(t.Context(), definition, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+	// A pass sees that it is gone, and one that it is there again.
+	for pass := range 2 {
+		if pass == 1 {
+			suite.Eventually(t, func() error { return plane.Client.Create(t.Context(), again.DeepCopy()) })
+		}
+		w.ruled(func(s *policies.AddOnPolicySpec) { s.Approved = append(s.Approved, fmt.Sprintf("%040x", pass)) })
+		p := w.policy(policies.AddOnPolicySpec{})
+		require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p))
+		w.eventuallyRuled(func(c assert.TestingT, status policies.AddOnPolicyStatus) {
+			assert.Equal(c, p.Generation, status.ObservedGeneration)
+		})
+		require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p))
+		require.Len(t, p.Status.Undone, 1)
+		assert.Equal(t, second, p.Status.Undone[0].Content)
+		assert.Equal(t, first, p.Status.Placements[0].Completed[0].Content)
+	}
+	w.eventuallyCounts(0, "selected clusters 2. configured addons 2/2 completed with no errors, 0 failed 0 timeout. content "+
+		second+" was undone, and its clusters return to what completed before")
+	for _, cluster := range clusters {
+		w.desires(cluster, old)
+	}
 }
