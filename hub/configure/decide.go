@@ -63,12 +63,12 @@ type facts struct {
 	// rules are the policy of the add-on, and undo what it returns to from a content that was undone.
 	rules gate.Gate
 	undo  undo
-	// degraded has the reason and the message for dependencies that are not satisfied; empty where all are. undecoded
-	// reports that it is not known what the policy says.
+	// degraded has the reason and the message for dependencies that are not satisfied; empty where all are.
 	degraded metav1.Condition
+	// undecoded is why it is not known what the policy says; empty where it is.
+	undecoded string
 	// stays is why an unselected add-on is still there, as the end of a sentence; empty where nothing is known of that.
-	stays     string
-	undecoded bool
+	stays string
 	// storeErr is why the content of the target could not be stored.
 	storeErr error
 }
@@ -77,6 +77,10 @@ type facts struct {
 type configuration struct {
 	// target holds what the specs ask for.
 	target addonconfig.Target
+	// named are the configurations that specs name. What else an add-on returns to, the agent may have written, unless
+	// how has it as completed.
+	named []addonconfig.DesiredConfig
+	how   addonconfig.Undo
 	// references is the next status.configReferences.
 	references []addonv1beta1.ConfigReference
 	// configured is the condition Configured; nil leaves it unchanged.
@@ -139,7 +143,7 @@ func (f facts) placementKey() string {
 func decide(f facts) configuration {
 	target := f.target()
 	decided := decideFor(f, target)
-	decided.target = target
+	decided.target, decided.named, decided.how = target, f.wanted().Desired, f.undo.how
 	return decided
 }
 
@@ -153,6 +157,9 @@ func decideFor(f facts, target addonconfig.Target) configuration {
 		return configuration{
 			references: current, configured: f.heldCondition(held, doubts), held: held, recheck: f.recheck(doubts),
 		}
+	}
+	if held := causes.WaitsForTurn + f.undecoded; f.planned && f.undecoded != "" && !target.Admitted(f.addOn) {
+		return configuration{references: current, configured: notConfigured(held), held: held}
 	}
 	waiting := message.List(target.Waiting, maxListed, "; ")
 	if !target.Admitted(f.addOn) && !f.admission.Granted {

@@ -223,6 +223,9 @@ func (f facts) noteWay(
 	moved := was != nil && !since.Equal(&is.LastTransitionTime)
 	// Of an add-on without references the failure is that of the one before it.
 	ofBefore := len(f.addOn.Status.ConfigReferences) == 0
+	if f.undecoded != "" { // What is remembered stays until it is known whether it holds.
+		return
+	}
 	if f.undo.active && f.undo.failed {
 		f.noteUndone(conditions, *is, now)
 		return

@@ -16,6 +16,8 @@ type undo struct {
 	// content is the name of what was undone, and from the target with it.
 	content string
 	from    addonconfig.Target
+	// how says what may be returned to.
+	how addonconfig.Undo
 	// failed is set where this cluster failed with it, and not set where all clusters return.
 	failed bool
 	// active reports whether the add-on has, or gets, what it had before in place of it, which is to.
@@ -54,7 +56,7 @@ func (f facts) failedReturns() (how addonconfig.Undo, is bool) {
 // returns decides what the add-on returns to, and reports whether it needs contents that it does not have. One that is
 // being deleted keeps what it has.
 func (f *facts) returns(how addonconfig.Undo) (needs bool) {
-	f.undo = undo{content: f.content(), from: f.wanted(), failed: how.Failed}
+	f.undo = undo{content: f.content(), from: f.wanted(), how: how, failed: how.Failed}
 	to, known := how.Return(f.undo.from, f.addOn.Status.ConfigReferences)
 	has := chosen(f.addOn.Status.ConfigReferences)
 	if !f.addOn.DeletionTimestamp.IsZero() {
