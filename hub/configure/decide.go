@@ -125,8 +125,23 @@ func (f facts) content() string {
 // tried again.
 func (f facts) returnedFrom(content string) bool {
 	noted := meta.FindStatusCondition(f.addOn.Status.Conditions, names.ConditionRolloutFailed)
-	return noted != nil && noted.Reason == addonconfig.ReasonUndone && f.rules.Policy() != nil &&
-		!f.rules.Retried(content) && f.wanted().GivesAll(addonconfig.ReadContents(noted.Message))
+	if noted == nil || f.rules.Policy() == nil || f.rules.Retried(content) {
+		return false
+	}
+	return slices.Contains(f.undoneHere(), content) || noted.Reason == addonconfig.ReasonUndone &&
+		f.wanted().GivesAll(addonconfig.ReadContents(noted.Message))
+}
+
+// undoneHere returns the contents that the cluster returned from and that its policy has as undone still, whatever the
+// specs ask for now.
+func (f facts) undoneHere() []string {
+	noted := meta.FindStatusCondition(f.addOn.Status.Conditions, names.ConditionRolloutFailed)
+	if noted == nil {
+		return nil
+	}
+	return slices.DeleteFunc(addonconfig.ReadUndone(noted.Message), func(content string) bool {
+		return !f.rules.Remembers(content)
+	})
 }
 
 // placementKey returns the placement that owns the add-on, as policies name it.
@@ -151,6 +166,10 @@ func decideFor(f facts, target addonconfig.Target) configuration {
 	current := f.addOn.Status.ConfigReferences
 	if f.leaves(target) {
 		return configuration{references: current, held: "the add-on is being deleted with the configuration that it has"}
+	}
+	if u := f.undo; u.failed && u.kept != "" && !u.from.Admitted(f.addOn) {
+		held := causes.WaitsForTurn + "content " + u.content + " was undone, and " + u.kept
+		return configuration{references: current, configured: notConfigured(held), held: held}
 	}
 	doubts := f.holding()
 	if held := f.held(target, doubts); held != "" {

@@ -45,6 +45,9 @@ func (f facts) failedReturns() (how addonconfig.Undo, is bool) {
 	content := f.content()
 	was := meta.FindStatusCondition(f.addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
 	asked := f.admission.Undo && was != nil && f.admission.Way.Progress == was.LastTransitionTime.Unix()
+	if f.admission.Undo && len(f.addOn.Status.ConfigReferences) == 0 { // The add-on before this one returned.
+		asked = asked || f.admission.Way == addonconfig.Way{}
+	}
 	if !f.returnedFrom(content) && (!asked || f.rules.Retried(content)) {
 		return how, false
 	}
@@ -59,6 +62,9 @@ func (f *facts) returns(how addonconfig.Undo) (needs bool) {
 	f.undo = undo{content: f.content(), from: f.wanted(), how: how, failed: how.Failed}
 	to, known := how.Return(f.undo.from, f.addOn.Status.ConfigReferences)
 	has := chosen(f.addOn.Status.ConfigReferences)
+	if len(has) == 0 && len(how.Completed) > 0 { // It is new.
+		to, known = how.Completed[0], true
+	}
 	if !f.addOn.DeletionTimestamp.IsZero() {
 		to, known = has, len(has) > 0
 	}

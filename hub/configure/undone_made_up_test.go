@@ -30,8 +30,8 @@ func progressive(t *testing.T) (s *selected, low []addonv1beta1.ConfigReference)
 	return s, s.addOn.Status.ConfigReferences
 }
 
-// The agent of a cluster may write the status of its add-on: it names a configuration of others as what was applied last,
-// and lets its add-on fail. Of configurations that no spec names, only stored contents count.
+// The agent of a cluster may write the status of its add-on: it names a configuration of others as what was applied
+// last, and lets its add-on fail. Of configurations that no spec names, only stored contents count.
 func TestAnAgentDoesNotReturnToWhatItMadeUp(t *testing.T) {
 	s, _ := progressive(t)
 	high := fixture.DeploymentConfig("high") // It exists, and nobody named it for this add-on.
