@@ -32,7 +32,7 @@ func (c *Configurer) choice(ctx context.Context, name string, decided configurat
 				continue
 			}
 			content := c.Store.Kept
-			if isNamed(decided.target.Desired, config.Config()) {
+			if isNamed(decided.named, config.Config()) || decided.how.Has(config) {
 				content = c.Store.Content
 			}
 			object, err := content(ctx, name, config)

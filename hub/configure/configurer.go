@@ -90,7 +90,7 @@ func (c *Configurer) configure(
 	}
 	decided := decide(f)
 	if stores && decided.gets && f.storeErr == nil {
-		if f.storeErr = c.store(ctx, addOn.Name, decided.target); f.storeErr != nil {
+		if f.storeErr = c.store(ctx, addOn.Name, decided); f.storeErr != nil {
 			decided = decide(f)
 		}
 	}
@@ -129,7 +129,7 @@ func (c *Configurer) orphaned(
 	}
 	var result addon.Configuration
 	result.Choice, result.Err = c.choice(ctx, addOn.Name, configuration{
-		target: addonconfig.Target{Desired: own}, references: addOn.Status.ConfigReferences,
+		named: own, target: addonconfig.Target{Desired: own}, references: addOn.Status.ConfigReferences,
 		held: "there is no ClusterManagementAddOn " + addOn.Name + ", which defines what the add-on runs with",
 	})
 	if result.Err != nil && !addon.IsNotReady(result.Err) {
@@ -140,8 +140,12 @@ func (c *Configurer) orphaned(
 
 // store stores the contents of the target, before any status names them: a rollout goes back to them, and pre-delete
 // hooks are rendered from them when the configuration is deleted with the add-on.
-func (c *Configurer) store(ctx context.Context, addOn string, target addonconfig.Target) error {
-	for _, config := range chosen(target.References) {
+// Nothing is stored that only the agent names.
+func (c *Configurer) store(ctx context.Context, addOn string, decided configuration) error {
+	for _, config := range chosen(decided.target.References) {
+		if !isNamed(decided.named, config.Config()) && !decided.how.Has(config) {
+			continue
+		}
 		if err := c.Store.Keep(ctx, addOn, config); err != nil {
 			return err
 		}

@@ -63,12 +63,12 @@ type facts struct {
 	// rules are the policy of the add-on, and undo what it returns to from a content that was undone.
 	rules gate.Gate
 	undo  undo
-	// degraded has the reason and the message for dependencies that are not satisfied; empty where all are. undecoded
-	// reports that it is not known what the policy says.
+	// degraded has the reason and the message for dependencies that are not satisfied; empty where all are.
 	degraded metav1.Condition
+	// undecoded is why it is not known what the policy says; empty where it is.
+	undecoded string
 	// stays is why an unselected add-on is still there, as the end of a sentence; empty where nothing is known of that.
-	stays     string
-	undecoded bool
+	stays string
 	// storeErr is why the content of the target could not be stored.
 	storeErr error
 }
@@ -77,6 +77,10 @@ type facts struct {
 type configuration struct {
 	// target holds what the specs ask for.
 	target addonconfig.Target
+	// named are the configurations that specs name. What else an add-on returns to, the agent may have written, unless
+	// how has it as completed.
+	named []addonconfig.DesiredConfig
+	how   addonconfig.Undo
 	// references is the next status.configReferences.
 	references []addonv1beta1.ConfigReference
 	// configured is the condition Configured; nil leaves it unchanged.
@@ -121,8 +125,23 @@ func (f facts) content() string {
 // tried again.
 func (f facts) returnedFrom(content string) bool {
 	noted := meta.FindStatusCondition(f.addOn.Status.Conditions, names.ConditionRolloutFailed)
-	return noted != nil && noted.Reason == addonconfig.ReasonUndone && f.rules.Policy() != nil &&
-		!f.rules.Retried(content) && f.wanted().GivesAll(addonconfig.ReadContents(noted.Message))
+	if noted == nil || f.rules.Policy() == nil || f.rules.Retried(content) {
+		return false
+	}
+	return slices.Contains(f.undoneHere(), content) || noted.Reason == addonconfig.ReasonUndone &&
+		f.wanted().GivesAll(addonconfig.ReadContents(noted.Message))
+}
+
+// undoneHere returns the contents that the cluster returned from and that its policy has as undone still, whatever the
+// specs ask for now.
+func (f facts) undoneHere() []string {
+	noted := meta.FindStatusCondition(f.addOn.Status.Conditions, names.ConditionRolloutFailed)
+	if noted == nil {
+		return nil
+	}
+	return slices.DeleteFunc(addonconfig.ReadUndone(noted.Message), func(content string) bool {
+		return !f.rules.Remembers(content)
+	})
 }
 
 // placementKey returns the placement that owns the add-on, as policies name it.
@@ -139,7 +158,7 @@ func (f facts) placementKey() string {
 func decide(f facts) configuration {
 	target := f.target()
 	decided := decideFor(f, target)
-	decided.target = target
+	decided.target, decided.named, decided.how = target, f.wanted().Desired, f.undo.how
 	return decided
 }
 
@@ -148,11 +167,18 @@ func decideFor(f facts, target addonconfig.Target) configuration {
 	if f.leaves(target) {
 		return configuration{references: current, held: "the add-on is being deleted with the configuration that it has"}
 	}
+	if u := f.undo; u.failed && u.kept != "" && !u.from.Admitted(f.addOn) {
+		held := causes.WaitsForTurn + "content " + u.content + " was undone, and " + u.kept
+		return configuration{references: current, configured: notConfigured(held), held: held}
+	}
 	doubts := f.holding()
 	if held := f.held(target, doubts); held != "" {
 		return configuration{
 			references: current, configured: f.heldCondition(held, doubts), held: held, recheck: f.recheck(doubts),
 		}
+	}
+	if held := causes.WaitsForTurn + f.undecoded; f.planned && f.undecoded != "" && !target.Admitted(f.addOn) {
+		return configuration{references: current, configured: notConfigured(held), held: held}
 	}
 	waiting := message.List(target.Waiting, maxListed, "; ")
 	if !target.Admitted(f.addOn) && !f.admission.Granted {

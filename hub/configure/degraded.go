@@ -18,7 +18,7 @@ func (f facts) noteDependencies(conditions *[]metav1.Condition, now time.Time) {
 	have := meta.FindStatusCondition(*conditions, kind)
 	ours := have != nil && (have.Reason == gate.ReasonDependency || have.Reason == gate.ReasonRequiredDependency)
 	switch {
-	case f.undecoded, have != nil && !ours, !f.addOn.DeletionTimestamp.IsZero():
+	case f.undecoded != "", have != nil && !ours, !f.addOn.DeletionTimestamp.IsZero():
 	case f.degraded.Reason != "":
 		want := f.degraded
 		want.Type, want.Status = kind, metav1.ConditionTrue

@@ -52,7 +52,7 @@ func TestWhatDegradedSaysOfDependencies(t *testing.T) {
 		"what is not satisfied":                     {facts{degraded: required}, nil, "RequiredDependencyNotSatisfied"},
 		"what is not satisfied now":                 {facts{degraded: required}, said(gate.ReasonDependency), "RequiredDependencyNotSatisfied"},
 		"nothing any more":                          {facts{}, said(gate.ReasonDependency), ""},
-		"what it did while the policy is not known": {facts{undecoded: true}, said(gate.ReasonDependency), "DependencyNotSatisfied"},
+		"what it did while the policy is not known": {facts{undecoded: "bad"}, said(gate.ReasonDependency), "DependencyNotSatisfied"},
 		"what an agent says stays":                  {facts{degraded: required}, said("DiskFull"), "DiskFull"},
 		"also while all are satisfied":              {facts{}, said("DiskFull"), "DiskFull"},
 	} {

@@ -85,6 +85,7 @@ func (c *Configurer) observeUndone(ctx context.Context, f *facts) error {
 	var err error
 	f.rules, err = c.Gates.Rules(ctx, f.addOn.Name)
 	if decode.IsUnknown(err) {
+		f.undecoded = err.Error()
 		return nil
 	}
 	if err != nil || !f.rules.Undoes() || f.unselected() {
@@ -109,7 +110,11 @@ func (c *Configurer) returns(ctx context.Context, f *facts, how addonconfig.Undo
 	if !f.returns(how) {
 		return nil
 	}
-	lacks, err := c.Store.Lacks(ctx, f.addOn.Name, f.undo.from, f.undo.to)
+	lacks, err := c.Store.Lacks(ctx, f.addOn.Name, f.undo.from, how, f.undo.to)
+	if lacks != "" && how.Failed && len(how.Completed) > 0 && err == nil { // What was there last counts no more.
+		f.undo.to = how.Completed[0]
+		lacks, err = c.Store.Lacks(ctx, f.addOn.Name, f.undo.from, how, f.undo.to)
+	}
 	if f.undo.kept = lacks; lacks != "" || err != nil {
 		f.undo.active, f.undo.to = false, nil
 	}
@@ -130,7 +135,7 @@ func (c *Configurer) askGate(ctx context.Context, f *facts) error {
 	asks := f.asks()
 	g, err := c.Gates.Gate(ctx, f.addOn.Name)
 	if decode.IsUnknown(err) { // It begins nothing, and repairs and credentials go on.
-		if f.undecoded = true; asks {
+		if f.undecoded = err.Error(); asks {
 			f.admission = addonconfig.Admission{Reason: causes.WaitsForTurn + err.Error()}
 		}
 		return nil

@@ -223,6 +223,9 @@ func (f facts) noteWay(
 	moved := was != nil && !since.Equal(&is.LastTransitionTime)
 	// Of an add-on without references the failure is that of the one before it.
 	ofBefore := len(f.addOn.Status.ConfigReferences) == 0
+	if f.undecoded != "" { // What is remembered stays until it is known whether it holds.
+		return
+	}
 	if f.undo.active && f.undo.failed {
 		f.noteUndone(conditions, *is, now)
 		return
@@ -230,12 +233,13 @@ func (f facts) noteWay(
 	stays := (continues || ofBefore) && way.Counts() && (!completed(*is) || !well(*conditions, way.Stage))
 	switch {
 	case !f.planned && !stays, f.planned && f.admission.Decided() && (way.Stage == "" || moved && !stays):
-		meta.RemoveStatusCondition(conditions, names.ConditionRolloutFailed)
+		f.forgetWay(conditions, now)
 	case f.planned && way.Stage != "" && way.Progress == since.Unix():
 		c := onWay(way.Stage)
 		if why := cmp.Or(f.undo.kept, f.admission.NotUndone); why != "" {
 			c.Message += "; it is not undone: " + why
 		}
+		c.Message += addonconfig.NoteUndone(f.undoneHere())
 		c.Message += "; the rollout gave " + target.Contents(target.References).String()
 		reconcile.SetCondition(conditions, c, now)
 		noted := meta.FindStatusCondition(*conditions, c.Type)
@@ -248,9 +252,25 @@ func (f facts) noteWay(
 	}
 }
 
+// forgetWay removes what is recorded of the way of the cluster, except what it returned from.
+func (f facts) forgetWay(conditions *[]metav1.Condition, now time.Time) {
+	before := f.undoneHere()
+	if len(before) == 0 {
+		meta.RemoveStatusCondition(conditions, names.ConditionRolloutFailed)
+		return
+	}
+	c := onWay(addonconfig.ReasonUndoneBefore)
+	c.Message += addonconfig.NoteUndone(before)
+	reconcile.SetCondition(conditions, c, now)
+}
+
 // noteUndone records that the cluster returned from what it failed with. It counts as long as Progressing is not later.
 func (f facts) noteUndone(conditions *[]metav1.Condition, progressing metav1.Condition, now time.Time) {
-	c := onWay(addonconfig.ReasonUndone)
+	c, all := onWay(addonconfig.ReasonUndone), f.undoneHere()
+	if !slices.Contains(all, f.undo.content) {
+		all = append(all, f.undo.content)
+	}
+	c.Message += addonconfig.NoteUndone(all)
 	c.Message += "; the rollout gave " + f.undo.from.Contents(f.undo.from.References).String()
 	reconcile.SetCondition(conditions, c, now)
 	noted := meta.FindStatusCondition(*conditions, c.Type)
@@ -284,6 +304,8 @@ func onWay(stage string) metav1.Condition {
 			"began again",
 		addonconfig.ReasonUndone: "the rollout counts this cluster as failed; it has what it had before, until the rollout " +
 			"gives another configuration, or spec.retry of its AddOnPolicy has the content",
+		addonconfig.ReasonUndoneBefore: "what failed on this cluster and was undone is not given to it again, until " +
+			"spec.retry of its AddOnPolicy has it",
 	}[stage]
 	return c
 }

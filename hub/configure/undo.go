@@ -16,6 +16,8 @@ type undo struct {
 	// content is the name of what was undone, and from the target with it.
 	content string
 	from    addonconfig.Target
+	// how says what may be returned to.
+	how addonconfig.Undo
 	// failed is set where this cluster failed with it, and not set where all clusters return.
 	failed bool
 	// active reports whether the add-on has, or gets, what it had before in place of it, which is to.
@@ -43,6 +45,9 @@ func (f facts) failedReturns() (how addonconfig.Undo, is bool) {
 	content := f.content()
 	was := meta.FindStatusCondition(f.addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
 	asked := f.admission.Undo && was != nil && f.admission.Way.Progress == was.LastTransitionTime.Unix()
+	if f.admission.Undo && len(f.addOn.Status.ConfigReferences) == 0 { // The add-on before this one returned.
+		asked = asked || f.admission.Way == addonconfig.Way{}
+	}
 	if !f.returnedFrom(content) && (!asked || f.rules.Retried(content)) {
 		return how, false
 	}
@@ -54,9 +59,12 @@ func (f facts) failedReturns() (how addonconfig.Undo, is bool) {
 // returns decides what the add-on returns to, and reports whether it needs contents that it does not have. One that is
 // being deleted keeps what it has.
 func (f *facts) returns(how addonconfig.Undo) (needs bool) {
-	f.undo = undo{content: f.content(), from: f.wanted(), failed: how.Failed}
+	f.undo = undo{content: f.content(), from: f.wanted(), how: how, failed: how.Failed}
 	to, known := how.Return(f.undo.from, f.addOn.Status.ConfigReferences)
 	has := chosen(f.addOn.Status.ConfigReferences)
+	if len(has) == 0 && len(how.Completed) > 0 { // It is new.
+		to, known = how.Completed[0], true
+	}
 	if !f.addOn.DeletionTimestamp.IsZero() {
 		to, known = has, len(has) > 0
 	}

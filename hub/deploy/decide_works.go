@@ -132,7 +132,7 @@ func planWorks(f facts) (worksPlan, error) {
 	}
 	inputs := func(content string) string { return fingerprint(f, cmp.Or(f.key, content)) }
 	o := works.OptionsOf(f.rendering, health.Options(f.setup, f.rendering), inputs, d)
-	o.By = f.by
+	o.By, o.Keeps = f.by, keepsDefinitions(f)
 	managed, away := setOf(f, works.Managed, works.Deploy), setOf(f, works.Hosting, works.Deploy)
 	wanted, hosted := d.Deploy[works.Managed], d.Deploy[works.Hosting]
 	if state != hostReady {
@@ -223,8 +223,8 @@ func currentWorks(f facts) *worksPlan {
 
 // fingerprint identifies all that the works are made of. key stands for what the agent rendered, or renders from.
 func fingerprint(f facts, key string) string {
-	if f.configuration.Choice.Undo {
-		key += "/undo" // Such works keep definitions that nothing else renders.
+	if keepsDefinitions(f) {
+		key += "/keeps" // Such works keep definitions that nothing else renders.
 	}
 	return works.Fingerprint(key, f.rendering.Configs, f.setup.Health, hostName(f))
 }

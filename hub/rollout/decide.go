@@ -354,7 +354,7 @@ func (s *survey) look(cluster string, group fleet.Group) {
 		s.add(c, m.uid, s.judge(m, &c))
 		return
 	}
-	before := s.f.ways[cluster]
+	before := s.before(cluster)
 	switch {
 	case !leaves && s.f.served[cluster], leaves && before.failed: // It is installed soon, or again.
 		c.State, c.Since = planner.Awaited, m.goes()
@@ -368,11 +368,21 @@ func (s *survey) look(cluster string, group fleet.Group) {
 	}
 }
 
+// before returns the way that the plan before this one left. That a cluster returned counts as long as nobody says
+// otherwise, and about the same target.
+func (s *survey) before(cluster string) way {
+	w := s.f.ways[cluster]
+	if w.undone && (w.target != s.of.common || s.undo == nil || s.undo.all || s.undo.retried) {
+		return way{}
+	}
+	return w
+}
+
 // way returns the way of a cluster before this plan. Of an add-on that this process has not planned yet, its status
 // says that. One that awaits what its own spec names, and was late before it did, failed where the status says nothing:
 // it is of an earlier version, or of a hub manager that died before it wrote that.
 func (s *survey) way(m *member, target addonconfig.Target) way {
-	before := s.f.ways[m.cluster]
+	before := s.before(m.cluster)
 	if _, planned := s.f.admitted[m.cluster]; planned || before.target != "" {
 		return before
 	}
@@ -420,7 +430,7 @@ func (s *survey) judge(m *member, c *planner.Cluster) way {
 		target = s.undo.target(s.f.target(m.addOn(), s.index), m)
 		s.of.set(c.Name, addonconfig.Fingerprint(target.Rolled()))
 	}
-	if s.undo.keeps(m, target) {
+	if s.undo.keeps(m, target, s.before(m.cluster)) {
 		c.State = planner.Failed
 		s.stuck.add(m, false, s.f.now)
 		return way{}
@@ -465,6 +475,7 @@ func (s *survey) add(c planner.Cluster, addOn types.UID, before way) {
 	}
 	if s.undo.has(c.Name) { // It counts as a failure as long as it is not to be tried again.
 		s.placement.Clusters = append(s.placement.Clusters, c)
+		s.ways[c.Name] = way{target: s.of.common, addOn: addOn, failed: true, undone: true}
 		return
 	}
 	w := before.goesOn(s.of.common, addOn, s.f.now)

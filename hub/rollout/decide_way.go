@@ -35,6 +35,8 @@ type way struct {
 	had   bool
 	// broke is set where it failed, and did not time out: then it has failed until it is complete.
 	broke bool
+	// undone is set where it failed and returned to what it had: it does not get the target again.
+	undone bool
 	// fell is set where it failed because its agent was not available: then it has failed until that is available.
 	fell bool
 	// paused is since when it waits to be admitted, so that no time counts.

@@ -38,6 +38,8 @@ type member struct {
 	// way is what addon.spokelet.io/RolloutFailed says, about the contents wayOf of the rollout.
 	way   addonconfig.Way
 	wayOf addonconfig.Contents
+	// undone are the contents that it returned from, by the same condition.
+	undone []string
 	// unheard reports whether nothing is known of the health of an agent any more.
 	unheard bool
 	// unhealthySince is since when the agent is not available, by the clock of the hub manager; zero when it is, or when
@@ -111,14 +113,18 @@ func newMember(addOn *addonv1beta1.ManagedClusterAddOn, like *member) *member {
 			m.firstComplete = c.LastTransitionTime.Time
 		}
 	}
-	if c := find(names.ConditionRolloutFailed); c != nil && !c.LastTransitionTime.Time.Before(m.progressAt) {
+	c := find(names.ConditionRolloutFailed)
+	if c != nil {
+		m.undone = addonconfig.ReadUndone(c.Message)
+	}
+	if c != nil && c.Reason != addonconfig.ReasonUndoneBefore && !c.LastTransitionTime.Time.Before(m.progressAt) {
 		m.way = addonconfig.Way{Stage: c.Reason, Since: c.LastTransitionTime.Time}
 		m.wayOf = addonconfig.ReadContents(c.Message)
 	}
 	if c := find(addonv1beta1.ManagedClusterAddOnConditionConfigured); c != nil && c.Status == metav1.ConditionFalse {
 		m.notConfigured = c.LastTransitionTime.Time
 	}
-	c := find(addonv1beta1.ManagedClusterAddOnConditionAvailable)
+	c = find(addonv1beta1.ManagedClusterAddOnConditionAvailable)
 	if c != nil && c.Status == metav1.ConditionFalse {
 		m.unhealthySince = c.LastTransitionTime.Time
 	}

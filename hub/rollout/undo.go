@@ -30,8 +30,9 @@ type undoing struct {
 	all  bool
 	kept string
 	// retried is set where the content may be rolled out again. exhausted holds it where too many were undone before.
-	retried   bool
-	exhausted gate.Verdict
+	// remembered is set where the policy has it as undone.
+	retried, remembered bool
+	exhausted           gate.Verdict
 	// returned are the clusters that failed with it and have what they had before.
 	returned sets.Set[string]
 
@@ -54,7 +55,7 @@ func (f facts) undoing(index int) *undoing {
 	u.from = f.target(&addonv1beta1.ManagedClusterAddOn{}, index)
 	u.content = gate.ContentName(f.cma.Name, addonconfig.Fingerprint(u.from.Rolled()))
 	u.how, u.retried = f.gate.Undo(u.placement, u.content), f.gate.Retried(u.content)
-	u.all = f.gate.Undone(u.placement, u.content)
+	u.all, u.remembered = f.gate.Undone(u.placement, u.content), f.gate.Remembers(u.content)
 	switch {
 	case u.all:
 		u.kept = f.lacks[u.placement]
@@ -104,9 +105,14 @@ func (u *undoing) target(wanted addonconfig.Target, m *member) addonconfig.Targe
 	return wanted.Instead(to, m.references)
 }
 
-// keeps reports whether a cluster failed with the target and has what it had before, and notes that.
-func (u *undoing) keeps(m *member, target addonconfig.Target) bool {
-	if u == nil || u.all || u.retried || m.way.Stage != addonconfig.ReasonUndone || !target.GivesAll(m.wayOf) {
+// keeps reports whether a cluster failed with the target and has what it had before, and notes that. Its status says so
+// or, of an add-on before this one, its way.
+func (u *undoing) keeps(m *member, target addonconfig.Target, before way) bool {
+	if u == nil || u.all || u.retried {
+		return false
+	}
+	is := m.way.Stage == addonconfig.ReasonUndone && target.GivesAll(m.wayOf)
+	if !is && !before.undone && !(u.remembered && slices.Contains(m.undone, u.content)) {
 		return false
 	}
 	u.returned.Insert(m.cluster)

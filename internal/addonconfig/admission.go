@@ -47,6 +47,8 @@ const (
 	ReasonAgain = "DeadlineBeganAgain"
 	// ReasonUndone is one that failed, and has what it had before. It does not get again what it failed with.
 	ReasonUndone = "Undone"
+	// ReasonUndoneBefore is one that returned before from what the rollout does not give now. It is no stage.
+	ReasonUndoneBefore = "UndoneBefore"
 )
 
 // Counts reports whether the rollout counts the cluster as a failure.

@@ -150,9 +150,15 @@ func (c Chosen) reference(have []addonv1beta1.ConfigReference) addonv1beta1.Conf
 	return reference
 }
 
+// Has reports whether a content completed for the placement, so that it is no agent who says that it was there.
+func (u Undo) Has(c Chosen) bool {
+	return slices.ContainsFunc(u.Completed, func(all []Chosen) bool { return slices.Contains(all, c) })
+}
+
 // Lacks returns which content cannot be given again; empty when all can. Of kinds that are not stored, only the content
-// can that the target, which was undone, has as well.
-func (s *Store) Lacks(ctx context.Context, addOn string, undone Target, to []Chosen) (string, error) {
+// can that the target, which was undone, has as well. What the policy does not have as completed, the agent of the
+// cluster may have written into its status: it counts where it is stored for the add-on.
+func (s *Store) Lacks(ctx context.Context, addOn string, undone Target, how Undo, to []Chosen) (string, error) {
 	has := chosen(undone.References)
 	for _, c := range to {
 		if slices.Contains(has, c) {
@@ -164,7 +170,11 @@ func (s *Store) Lacks(ctx context.Context, addOn string, undone Target, to []Cho
 		if c.SpecHash == "" { // It did not exist, and the add-on does not support the kind.
 			continue
 		}
-		kept, err := s.Content(ctx, addOn, c)
+		content := s.Kept
+		if how.Has(c) {
+			content = s.Content
+		}
+		kept, err := content(ctx, addOn, c)
 		if err != nil {
 			return "", fmt.Errorf("finding the content of %s that add-on %s had: %w", Describe(c.Config()), addOn, err)
 		}

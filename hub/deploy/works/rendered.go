@@ -35,6 +35,9 @@ type Rendered struct {
 	Held int `json:"held,omitempty"`
 	// Hooks are the sides with pre-delete hooks, whose finalizers the add-on must have.
 	Hooks []Side `json:"hooks,omitempty"`
+	// Keeps is set where the works keep definitions that nothing renders, because their content replaced one that was
+	// undone.
+	Keeps bool `json:"keeps,omitempty"`
 	// Spec is the hash of the spec of this work as it was written.
 	Spec string `json:"spec"`
 	// Order is the hash of names.AnnotationConfigOrder as it was written; empty where it was not, see OrderOf.
@@ -105,6 +108,12 @@ func OrderOf(work *workv1.ManifestWork) string {
 	return order
 }
 
+// Keeps reports whether a work of some configurations, as ConfigHashes has them, keeps definitions that nothing renders.
+func Keeps(work *workv1.ManifestWork, hashes string) bool {
+	r, err := recordOf(work)
+	return err == nil && r.Keeps && work.Annotations[names.AnnotationConfigSpecHash] == hashes
+}
+
 // orderHash returns the short hash of an order of configurations; empty for none.
 func orderHash(order string) string {
 	if order == "" {
@@ -166,7 +175,7 @@ func rendered(o Options, total int, s *slot) Rendered {
 	}
 	record := Rendered{
 		Inputs: o.Inputs, By: o.By, Manifests: total, Held: s.held, Hooks: o.Hooks, Spec: hashOf(sums, o.Configs, o.Delete),
-		Order: orderHash(o.Order),
+		Order: orderHash(o.Order), Keeps: o.Keeps,
 	}
 	if s.there != nil {
 		if former, err := recordOf(s.there); err == nil {

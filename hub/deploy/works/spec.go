@@ -29,6 +29,8 @@ type Options struct {
 	Inputs string
 	// By is the version of the code that renders; empty when Inputs are the content itself.
 	By string
+	// Keeps is set where the works keep definitions that nothing renders.
+	Keeps bool
 	// Hooks are the sides with pre-delete hooks, in the order of the sides.
 	Hooks []Side
 }
