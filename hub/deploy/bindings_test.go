@@ -129,6 +129,7 @@ func TestAnAgentKeepsWhatItHasWhileItIsUnknownWhatItAsksFor(t *testing.T) {
 	assert.Empty(t, decide(f).bindings)
 }
 
+// Shows: policies/depends-removal-rights
 func TestWhoMayHaveRoles(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		edit func(f *facts)
@@ -140,6 +141,8 @@ func TestWhoMayHaveRoles(t *testing.T) {
 		"nor of an add-on that is gone":         {func(f *facts) { f.addOn = nil }, false},
 		"nor of one that is being deleted":      {func(f *facts) { f.addOn.DeletionTimestamp = &metav1.Time{} }, false},
 		"unless a hook runs, which may need it": {func(f *facts) { leaving(f) }, true},
+		"or others go before it, which may":     {func(f *facts) { before(f); f.needed = true }, true},
+		"but not where their works alone stay":  {before, false},
 		"but not on a denied cluster":           {func(f *facts) { leaving(f); f.cluster.Spec.HubAcceptsClient = false }, false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -153,6 +156,10 @@ func TestWhoMayHaveRoles(t *testing.T) {
 
 func leaving(f *facts) {
 	f.addOn.DeletionTimestamp, f.addOn.Finalizers = &metav1.Time{}, []string{finalizerHook}
+}
+
+func before(f *facts) {
+	f.addOn.DeletionTimestamp, f.addOn.Finalizers = &metav1.Time{}, []string{names.FinalizerDependents}
 }
 
 func TestTheLastOfAllPassesIsNoticed(t *testing.T) {

@@ -47,10 +47,10 @@ func planBindings(f facts, account *rbacv1.Subject) []bindingStep {
 }
 
 // mayHaveRoles reports whether the agent of an add-on may have roles on the hub: as long as the hub accepts its
-// cluster, and the add-on exists, or the hooks of its deletion run.
+// cluster, and the add-on exists, or the hooks of its deletion run, or others go before it.
 func mayHaveRoles(f facts) bool {
 	return f.addOn != nil && isAccepted(f.cluster) &&
-		(f.addOn.DeletionTimestamp == nil || addonapi.HookRuns(f.addOn))
+		(f.addOn.DeletionTimestamp == nil || f.needed || addonapi.HookRuns(f.addOn, names.FinalizerDependents))
 }
 
 // dropBindings deletes RoleBindings. One that a finalizer of its writer keeps goes no sooner for being deleted again.

@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -82,7 +83,7 @@ func (r *Reconciler) observeDependents(
 			}
 			continue
 		case decode.IsUnknown(err):
-			d.there = append(d.there, dependent.Name+" (it cannot be decoded)")
+			d.there, d.addOns = append(d.there, dependent.Name+" (it cannot be decoded)"), true
 			continue
 		case err != nil:
 			return d, err
@@ -91,9 +92,24 @@ func (r *Reconciler) observeDependents(
 		if last || !dependent.Holds(other) {
 			continue
 		}
-		d.there = append(d.there, dependent.Name)
+		d.there, d.addOns = append(d.there, dependent.Name), true
 	}
 	return d, nil
+}
+
+// isNeeded reports whether the agent of an add-on that is being deleted goes on for others: works that are left of them
+// need nothing of it, and an agent keeps these as long as it likes. Where that is not known, they may be there.
+func (r *Reconciler) isNeeded(
+	ctx context.Context, from client.Reader, addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster,
+) (bool, error) {
+	if addOn == nil || addOn.DeletionTimestamp == nil || !slices.Contains(addOn.Finalizers, names.FinalizerDependents) {
+		return false, nil
+	}
+	d, err := r.observeDependents(ctx, from, addOn, cluster)
+	if decode.IsUnknown(err) || err == nil && !d.knows {
+		return true, nil
+	}
+	return d.addOns, err
 }
 
 // leftWorks returns how many works there are of an add-on that is gone: those that it owned, and those on hosting

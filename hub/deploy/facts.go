@@ -51,6 +51,8 @@ type facts struct {
 	configuration addon.Configuration
 	answers
 
+	// needed is set for an add-on that is being deleted while others are on its cluster that depend on it.
+	needed bool
 	// ended are the RoleBindings of the add-on on this cluster when its agent may have no roles any more.
 	ended []*rbacv1.RoleBinding
 	// former are the RoleBindings of the add-on for all clusters, which earlier versions and OCM make. They go when the
@@ -149,8 +151,10 @@ type dependentFacts struct {
 	knows bool
 	// any reports whether there is an add-on that depends on it, on whatever cluster.
 	any bool
-	// there are those of its cluster that it must wait for, as people read them.
-	there []string
+	// there are those of its cluster that it must wait for, as people read them, and addOns reports whether one of them is
+	// more than works that are left.
+	there  []string
+	addOns bool
 	// unknown is why that is not known; empty where it is.
 	unknown string
 }

@@ -41,6 +41,9 @@ func (r *Reconciler) observeAccess(ctx context.Context, key types.NamespacedName
 	case unknown != nil && isAccepted(f.cluster):
 		return f, unknown
 	}
+	if f.needed, err = r.isNeeded(ctx, r.Client, f.addOn, f.cluster); err != nil {
+		return f, errors.Join(unknown, err)
+	}
 	f.ended, err = r.observeEnded(ctx, key, f)
 	return f, errors.Join(unknown, err)
 }

@@ -93,7 +93,11 @@ func (r *Reconciler) confirmEnded(ctx context.Context, key types.NamespacedName,
 		return nil
 	case err != nil:
 		return err
-	case mayHaveRoles(f):
+	}
+	if f.needed, err = r.isNeeded(ctx, r.Live, f.addOn, f.cluster); err != nil {
+		return err
+	}
+	if mayHaveRoles(f) {
 		return reconcile.Behind(addonv1beta1.GroupName, "managedclusteraddons", key.String())
 	}
 	return nil

@@ -21,7 +21,7 @@ type dependencyFacts struct {
 	knows bool
 	// brings reports whether the policy of another add-on brings this one along, on whatever cluster, or has done so as
 	// far as this process saw it.
-	brings, installs bool
+	brings bool
 	// cycle is one that the add-on is in; empty for none.
 	cycle string
 	// gate has the policy of the add-on itself, and its windows.

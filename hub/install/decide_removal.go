@@ -237,7 +237,7 @@ func (f fleetFacts) holds(c candidate, u fleet.Undecided) bool {
 // repairs a Placement does not confirm what it did, and what follows may be the work of others.
 func (f fleetFacts) counts(c candidate) bool {
 	// What another add-on brought along goes with it, whose own removal was one that counts.
-	follows := !c.unread && isBrought(c.addon) && f.others.installs
+	follows := !c.unread && isBrought(c.addon) && c.absence.follows
 	return c.counts() && !follows && (f.held(c) || !f.explained(c, func(edited intent) bool {
 		return !c.absence.noted.After(edited.since.Add(removalPeriod))
 	}))

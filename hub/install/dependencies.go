@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -39,10 +40,8 @@ func (r *Reconciler) observeDependencies(ctx context.Context, f *fleetFacts, nam
 	if decode.IsUnknown(err) {
 		f.others.unknown, err = err, nil
 	}
-	for _, d := range order.Dependents(name) {
-		f.others.installs = f.others.installs || d.Installs
-	}
-	f.others.brings = f.others.installs || f.others.knows && r.memory.brought(name)
+	f.others.brings = slices.ContainsFunc(order.Dependents(name), func(d gate.Dependent) bool { return d.Installs }) ||
+		f.others.knows && r.memory.brought(name)
 	f.others.cycle, f.order = order.Cycle(name), order
 	return err
 }
@@ -91,9 +90,9 @@ func (r *Reconciler) watchPolicies(b *builder.Builder) *builder.Builder {
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofMovedCluster),
 			builder.WithPredicates(gate.PlaceChanged())).
 		Watches(r.AddOns.WatchedAddOn(), handler.Funcs{
-			CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { r.ofDependent(ctx, e.Object, q) },
-			DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { r.ofDependent(ctx, e.Object, q) },
-			UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { r.ofDependent(ctx, e.ObjectNew, q) },
+			CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { r.ofDependent(ctx, e.Object, false, q) },
+			DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { r.ofDependent(ctx, e.Object, true, q) },
+			UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { r.ofDependent(ctx, e.ObjectNew, false, q) },
 		}, builder.WithPredicates(predicate.Or[client.Object](reconcile.CreatedOrDeleted(), reconcile.DeletionStarted()))).
 		Watches(r.AddOns.WatchedClusterManagementAddOn(), handler.Funcs{
 			CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { r.bring(ctx, e.Object.GetName(), q) },
@@ -101,18 +100,27 @@ func (r *Reconciler) watchPolicies(b *builder.Builder) *builder.Builder {
 }
 
 // ofDependent maps an add-on that comes or goes to those on its cluster that it brings along, and to the removal of
-// those that go after it.
-func (r *Reconciler) ofDependent(ctx context.Context, o client.Object, q queue) {
+// those that go after it. Of one that is gone, it is noted what it brought along alone.
+func (r *Reconciler) ofDependent(ctx context.Context, o client.Object, gone bool, q queue) {
 	if isBrought(o) {
 		r.memory.bring(o.GetName())
 	}
 	order := r.orderForEvents(ctx)
 	for _, name := range order.Depends(o.GetName()) {
 		key := types.NamespacedName{Namespace: o.GetNamespace(), Name: name}
-		r.memory.note(key, r.Clock.Now())
+		r.memory.follow(key, gone && r.broughtAlone(ctx, order, o.GetName(), key), r.Clock.Now())
 		q.Add(ctrlreconcile.Request{NamespacedName: key})
 		q.Add(ofFleet(name))
 	}
+}
+
+// broughtAlone reports whether an add-on that is gone from a cluster was the last one to bring another one along there.
+func (r *Reconciler) broughtAlone(ctx context.Context, order gate.Order, gone string, key types.NamespacedName) bool {
+	if !slices.ContainsFunc(order.Dependents(key.Name), func(d gate.Dependent) bool { return d.Installs && d.Name == gone }) {
+		return false
+	}
+	others, err := r.othersOn(ctx, order, key)
+	return err == nil && len(others.Bring) == 0
 }
 
 // ofOrder maps a policy with other dependencies to the add-ons that others bring along, or did, and to their removal.

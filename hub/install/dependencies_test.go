@@ -56,7 +56,7 @@ func TestWhatAnAddOnBringsAlong(t *testing.T) {
 // Shows: policies/depends-removal-decision
 func TestWhenAnAddOnGoesThatOthersDependOn(t *testing.T) {
 	hold, bring := gate.Others{Hold: []string{"gateway"}}, gate.Others{Hold: []string{"gateway"}, Bring: []string{"gateway"}}
-	known := dependencyFacts{knows: true, brings: true, installs: true}
+	known := dependencyFacts{knows: true, brings: true}
 	closed := known
 	closed.gate = gate.New("hello", &policies.AddOnPolicy{Spec: policies.AddOnPolicySpec{Removals: policies.RemovalsInWindows}},
 		[]policies.MaintenanceWindow{{ObjectMeta: metav1.ObjectMeta{Name: "freeze"}, Spec: policies.MaintenanceWindowSpec{
@@ -109,16 +109,17 @@ func TestWhenAnAddOnGoesThatOthersDependOn(t *testing.T) {
 }
 
 // What another add-on brought goes with it, and does not wait for a person: the removal of the other one was one that
-// counts. Where no policy brings it any more, that may be a mistake.
+// counts. Where none is seen to go, a policy may bring it no more by mistake, whatever other policies say.
 func TestWhatCountsForTheLimitOfWhatOthersBrought(t *testing.T) {
 	for sentence, tc := range map[string]struct {
-		installs bool
-		held     int
+		follows bool
+		held    int
 	}{"it follows the other add-on": {true, 0}, "no policy names it any more": {false, 30}} {
 		f := crowd(30, func(f *fleetFacts) {
-			f.others = dependencyFacts{knows: true, brings: true, installs: tc.installs}
+			f.others = dependencyFacts{knows: true, brings: true}
 			f.placements = nil
 			for i := range f.candidates {
+				f.candidates[i].absence.follows = tc.follows
 				f.candidates[i].addon.SetLabels(map[string]string{names.LabelInstalledBy: names.InstalledByDependency})
 			}
 		})

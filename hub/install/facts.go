@@ -143,6 +143,8 @@ type absence struct {
 	// away reports whether the cluster was seen unavailable, and back is when it was first seen available after that.
 	away bool
 	back time.Time
+	// follows reports whether this process saw the last of those go from the cluster that brought the add-on along there.
+	follows bool
 	// denied reports whether the hub did not accept the cluster, and accepted is when it was first seen accepted after
 	// that.
 	denied   bool

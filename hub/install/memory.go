@@ -179,6 +179,11 @@ func (m *memory) note(addon types.NamespacedName, now time.Time) {
 	m.change(addon, now, func(a *absence, known bool) { a.unseen = a.unseen || !known })
 }
 
+// follow notes a cluster as note does, and whether all add-ons are gone from it that brought the add-on along.
+func (m *memory) follow(addon types.NamespacedName, follows bool, now time.Time) {
+	m.change(addon, now, func(a *absence, known bool) { a.unseen, a.follows = a.unseen || !known, follows })
+}
+
 // change notes what is known about a cluster. known reports whether anything was.
 func (m *memory) change(addon types.NamespacedName, now time.Time, change func(a *absence, known bool)) {
 	m.mu.Lock()

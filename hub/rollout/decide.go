@@ -443,29 +443,33 @@ func (s *survey) judge(m *member, c *planner.Cluster) way {
 	}
 	awaitsTurn := c.State == planner.Pending && len(target.Waiting) > 0 && !target.Admitted(m.addOn())
 	c.Held = cmp.Or(s.f.keeps(s.index, m), heldBy(target, awaitsTurn))
-	if c.State == planner.Pending && c.Held == "" && !c.Leaving {
+	waits := c.State == planner.Pending && c.Held == ""
+	if waits && !c.Leaving {
 		if c.Held = s.undo.held(m); c.Held != "" {
 			c.Gated = true
 		} else {
-			s.askGate(c, target)
+			waits = s.askGate(c, target)
 		}
 	}
 	if c.Leaving {
 		c.Held = "keeps what it has while the decisions of placement " + s.f.placements[s.index].Key.String() + " change"
 		return before
 	}
-	s.stuck.add(m, c.State == planner.Pending && (c.Held == "" || c.Gated), s.f.now)
+	s.stuck.add(m, waits, s.f.now)
 	return before
 }
 
-// askGate holds a cluster that may not begin to change to its target.
-func (s *survey) askGate(c *planner.Cluster, target addonconfig.Target) {
+// askGate holds a cluster that may not begin to change to its target. It reports whether it is known what ends that.
+func (s *survey) askGate(c *planner.Cluster, target addonconfig.Target) bool {
 	verdict := s.verdict(c.Name)
 	s.gateWake = reconcile.Earliest(s.gateWake, verdict.Wake)
 	if c.Held = verdict.Held; c.Held != "" {
-		c.Gated = !verdict.Unusable // An agent that takes its time zone back lets no later group wait for ever.
+		c.Depends = verdict.Depends
+		// An agent that takes its time zone back lets no later group wait for ever.
+		c.Gated = !verdict.Unusable && !verdict.Depends
 		s.gated.add(s.waited(c.Name), target.Rolled())
 	}
+	return !verdict.Unusable
 }
 
 // add adds a cluster to the placement, with its way before this plan.

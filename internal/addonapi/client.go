@@ -437,14 +437,14 @@ func uncopied(opts []client.ListOption) []client.ListOption {
 
 // HookRuns reports whether an add-on that is being deleted waits for what may need the hub: a pre-delete hook of OCM,
 // or what a finalizer of the author of the add-on stands for. The finalizers of Kubernetes, and that of works on a
-// hosting cluster, wait for nothing of the agent.
-func HookRuns(addOn metav1.Object) bool {
+// hosting cluster, wait for nothing of the agent; nor do those that the caller looks at otherwise.
+func HookRuns(addOn metav1.Object, except ...string) bool {
 	return addOn.GetDeletionTimestamp() != nil && slices.ContainsFunc(addOn.GetFinalizers(), func(finalizer string) bool {
 		switch finalizer {
 		case metav1.FinalizerDeleteDependents, metav1.FinalizerOrphanDependents,
 			addonv1beta1.AddonHostingManifestFinalizer, addonv1alpha1.AddonDeprecatedHostingManifestFinalizer:
 			return false
 		}
-		return true
+		return !slices.Contains(except, finalizer)
 	})
 }

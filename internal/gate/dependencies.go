@@ -125,8 +125,7 @@ func (g Gate) judgeDependencies(c Cluster, now time.Time) Verdict {
 			continue
 		}
 		verdict := held(fmt.Sprintf("it depends on add-on %s, %s", d.Name, why))
-		// While it gets its content in its own rollout, later groups wait for it there, too.
-		verdict.Unusable = state.Changes == "" || state.Stuck
+		verdict.Depends, verdict.Unusable = true, state.Changes == "" || state.Stuck
 		if state.Unsaid {
 			verdict.Wake = now.Add(unsaidPeriod)
 		}

@@ -142,9 +142,10 @@ type Verdict struct {
 	// Wake is when that may change by itself; zero for never.
 	Wake time.Time
 	// Unusable reports that a window cannot be used on the cluster, whose agent may write the claim, that the cluster
-	// cannot be decoded, or that a dependency is missing or broken there: nobody knows for how long, so that nobody else
-	// waits for it.
+	// cannot be decoded, or that a dependency is missing or broken there: nobody knows for how long.
 	Unusable bool
+	// Depends reports that Held is a dependency.
+	Depends bool
 }
 
 // Judge decides about a cluster and a content, by the name of ContentName.

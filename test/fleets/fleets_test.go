@@ -105,6 +105,11 @@ func TestThePropertiesHoldNotForEveryPlanner(t *testing.T) {
 				p.Clusters[n].Gated = false
 			}
 		}),
+		"lets groups overtake those that wait for another add-on": bent(func(p *planner.Placement) {
+			for n := range p.Clusters {
+				p.Clusters[n].Depends = false
+			}
+		}),
 		"forgets clusters whose add-on is not installed yet": func(f planner.Fleet) planner.Plan {
 			isAwaited := func(c planner.Cluster) bool { return c.State == planner.Awaited }
 			plan := bent(func(p *planner.Placement) { p.Clusters = slices.DeleteFunc(p.Clusters, isAwaited) })(f)

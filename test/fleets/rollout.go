@@ -231,18 +231,25 @@ func (w *world) edit(p *place) {
 	case 2:
 		w.group(p, &p.clusters[at])
 	case 3, 4:
-		p.clusters[at].Held, p.clusters[at].Gated = "its own configuration does not exist", false
+		hold(&p.clusters[at], "its own configuration does not exist", false, false)
 	case 5, 6, 7:
-		p.clusters[at].Held, p.clusters[at].Gated = "", false
+		hold(&p.clusters[at], "", false, false)
 	case 8:
 		// A configuration of its own changes.
 		revise(&p.clusters[at])
 	case 11, 12:
-		p.clusters[at].Held, p.clusters[at].Gated = "no window allows it now", true
+		hold(&p.clusters[at], "no window allows it now", true, false)
+	case 13, 14:
+		hold(&p.clusters[at], "it depends on another add-on", false, true)
 	case 9, 10:
 		// A user deletes the add-on, and it is created again.
 		p.clusters[at].State, p.clusters[at].Since, p.clusters[at].Broken = planner.Awaited, time.Time{}, false
 	}
+}
+
+// hold lets a cluster wait, for a window, for another add-on, or for something else; for nothing without a cause.
+func hold(c *planner.Cluster, why string, gated, depends bool) {
+	c.Held, c.Gated, c.Depends = why, gated, depends
 }
 
 // revise gives the placement another target.
@@ -272,7 +279,7 @@ func (w *world) end() {
 			p.settings = drawSettings(w.Random)
 		}
 		for i := range p.clusters {
-			p.clusters[i].Held, p.clusters[i].Gated = "", false
+			hold(&p.clusters[i], "", false, false)
 			if c := &p.clusters[i]; c.State == planner.Awaited {
 				c.State = planner.Pending
 			}

@@ -20,8 +20,8 @@ type stage struct {
 	index int
 	name  string
 
-	size, eligible, busy, failures, settled, awaited, gated int
-	admitted                                                []string
+	size, eligible, busy, failures, settled, awaited, gated, depends int
+	admitted                                                         []string
 }
 
 func (s stage) compare(other stage) int {
@@ -100,6 +100,8 @@ func (w *world) stages(p *place, r planner.Result) []stage {
 			st.eligible++
 		case c.State == planner.Pending && c.Gated:
 			st.gated++
+		case c.State == planner.Pending && c.Depends:
+			st.depends++
 		case p.busy(c, w.now):
 			st.busy++
 		case c.State == planner.Succeeded:
@@ -182,7 +184,8 @@ func (w *world) judgeStages(p *place, stages []stage) {
 		case open && len(s.admitted) < min(free, s.eligible):
 			w.Violate("%v are admitted where %d slots are free and %d clusters wait", s.admitted, free, s.eligible)
 		}
-		if s.eligible > 0 || s.busy > 0 || s.awaited > 0 || s.gated > 0 || !s.late && s.settled == 0 {
+		unproved := s.depends > 0 && s.failures+s.depends > p.tolerated(s)
+		if s.eligible > 0 || s.busy > 0 || s.awaited > 0 || s.gated > 0 || unproved || !s.late && s.settled == 0 {
 			open = false
 		}
 	}

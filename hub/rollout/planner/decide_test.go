@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -557,6 +558,45 @@ func TestLaterGroupsWaitForTheWindowsOfEarlierOnes(t *testing.T) {
 			strategy: canary, clusters: "a/0 pending gated, b/0 pending, x/1=canary done", admitted: "b", waiting: "a",
 		},
 		"it counts as no failure": {strategy: perGroup, clusters: "a/0 pending gated 900h", waiting: "a"},
+	}
+	for name, test := range tests {
+		t.Run(name, test.check)
+	}
+}
+
+// Shows: policies/depends-waves
+func TestWhoWaitsForADependencyCountsAgainstWhatItsWaveTolerates(t *testing.T) {
+	const (
+		canary   = `{type: Progressive, progressive: {maxFailures: 100%, mandatoryDecisionGroups: [{groupName: canary}]}}`
+		perGroup = `{type: ProgressivePerGroup, progressivePerGroup: {maxFailures: MAX}}`
+		waitFor  = "1 of 2 clusters of decision group 0 wait for an add-on that they depend on"
+	)
+	with := func(failures string) string { return strings.Replace(perGroup, "MAX", failures, 1) }
+	tests := map[string]decision{
+		"a canary that waits releases nobody": {
+			strategy: with("0"), clusters: "a/0 pending depends, b/0 done, c/1 pending", waiting: "a c",
+			remark: waitFor + ", and maxFailures 0 tolerates 0, so later groups wait",
+		},
+		"nor does it in a mandatory group": {
+			strategy: canary, clusters: "a/0 pending, x/1=canary pending depends, y/1=canary done", waiting: "a x",
+			remark: "1 of 2 clusters of mandatory decision group 1 (canary) wait for an add-on that they depend on, and a " +
+				"mandatory group tolerates none, so later groups wait",
+		},
+		"nobody waits for one that is tolerated": {
+			strategy: with("1"), clusters: "a/0 pending depends, b/0 done, c/1 pending", admitted: "c", waiting: "a",
+		},
+		"nor for all of a group": {
+			strategy: with("100%"), clusters: "a/0 pending depends, b/0 pending depends, c/1 pending", admitted: "c", waiting: "a b",
+		},
+		"it is tolerated together with failures": {
+			strategy: with("1"), clusters: "a/0 pending depends, b/0 failed, c/1 pending", waiting: "a c",
+			remark: waitFor + ", 1 failed or timed out, and maxFailures 1 tolerates 1, so later groups wait",
+		},
+		"the others of its group move": {
+			strategy: with("0"), clusters: "a/0 pending depends, b/0 pending, c/1 pending", admitted: "b", waiting: "a c",
+			remark: waitFor + ", and maxFailures 0 tolerates 0, so later groups wait",
+		},
+		"it counts as no failure": {strategy: with("0"), clusters: "a/0 pending depends 900h", waiting: "a"},
 	}
 	for name, test := range tests {
 		t.Run(name, test.check)

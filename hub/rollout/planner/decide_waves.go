@@ -69,6 +69,8 @@ type wave struct {
 	size, waiting, slots, failures, done int
 	// gated is how many clusters wait for a policy or a window.
 	gated int
+	// depends is how many wait for an add-on on which theirs depends.
+	depends int
 	// tolerant is set where all may fail.
 	tolerant bool
 	// awaited are the clusters that have no add-on yet.
@@ -81,7 +83,18 @@ func (w wave) stopped() bool { return w.failures > w.tolerated }
 // finished reports whether the next wave may begin.
 func (w wave) finished() bool {
 	moves := w.waiting > 0 || w.gated > 0 || w.slots > 0 || len(w.awaited) > 0
-	return !moves && (w.key.kind != mandatoryGroup || w.done > 0 || w.tolerant)
+	return !moves && !w.unproved() && (w.key.kind != mandatoryGroup || w.done > 0 || w.tolerant)
+}
+
+// unproved reports whether fewer clusters have the content than the next wave needs, because of dependencies.
+func (w wave) unproved() bool { return w.depends > 0 && w.failures+w.depends > w.tolerated }
+
+// tolerance says how many clusters of a wave may fail.
+func (w wave) tolerance(r rules) string {
+	if w.key.kind == mandatoryGroup {
+		return "a mandatory group tolerates none"
+	}
+	return fmt.Sprintf("maxFailures %s tolerates %d", r.failures, w.tolerated)
 }
 
 // wavesOf returns the waves of the clusters in their order, and writes into each cluster which is its own.
@@ -165,6 +178,9 @@ func (w *wave) add(m *member) {
 	if m.phase.pends() && m.Gated { // It moves when the policy or the window lets it.
 		w.gated++
 	}
+	if m.phase == held && m.Depends {
+		w.depends++
+	}
 	if m.phase.failure() {
 		w.failures++
 	}
@@ -232,12 +248,8 @@ func stopped(r rules, waves []wave, members []member, result Result) string {
 		return ""
 	}
 	w := waves[at]
-	tolerance := fmt.Sprintf("maxFailures %s tolerates %d", r.failures, w.tolerated)
-	if w.key.kind == mandatoryGroup {
-		tolerance = "a mandatory group tolerates none"
-	}
 	return fmt.Sprintf(causes.HasStopped+"%s, and %s; it goes on when they are well, or with another configuration",
-		result.FailingOf, tolerance)
+		result.FailingOf, w.tolerance(r))
 }
 
 // reason explains why clusters in a wave of the kind wait. It follows from the strategy alone, so that the progress of
@@ -291,10 +303,23 @@ func remarks(r rules, waves []wave, clusters int) []string {
 			found = append(found, fmt.Sprintf("%d of %d clusters of %s wait for a policy or a window, so later groups wait",
 				w.gated, w.size, w.key))
 		}
+		if later && w.unproved() {
+			found = append(found, w.unprovedText(r))
+		}
 		if later && len(w.awaited) > 0 {
 			found = append(found, fmt.Sprintf("the add-on is not installed yet on %d of %d clusters of %s (%s), so later "+
 				"groups wait", len(w.awaited), w.size, w.key, message.List(w.awaited, maxNames, ", ")))
 		}
 	}
 	return found
+}
+
+// unprovedText says why later groups wait for a wave with clusters that wait for a dependency.
+func (w wave) unprovedText(r rules) string {
+	failed := ""
+	if w.failures > 0 {
+		failed = fmt.Sprintf(", %d failed or timed out", w.failures)
+	}
+	return fmt.Sprintf("%d of %d clusters of %s wait for an add-on that they depend on%s, and %s, so later groups wait",
+		w.depends, w.size, w.key, failed, w.tolerance(r))
 }

@@ -22,6 +22,7 @@
 //	waiting     no  | no  | yes     pending, and may move
 //	held        no  | no  | no      pending, and may not move
 //	            no  | no  | yes     likewise, because a policy or a window does not let it move now
+//	            no  | no  | no      likewise, because it waits for an add-on that this one depends on: see below
 //	in flight   no  | yes | yes
 //	failing     yes | yes | yes     failed, and the progressDeadline is still ahead
 //	failed      yes | no  | no      failed, and there is no deadline to wait for
@@ -30,7 +31,8 @@
 //	done        no  | no  | no
 //
 // So a wave is finished when every cluster of it is done, failed within what is tolerated, or held. A mandatory group
-// of which nothing is done, because all its clusters are held, is not finished: it has proved nothing yet.
+// of which nothing is done, because all its clusters are held, is not finished: it has proved nothing yet. Nor is a
+// wave of which more clusters failed or wait for a dependency than is tolerated.
 //
 // Order and limits:
 //

@@ -70,6 +70,10 @@ func clusters(tb testing.TB, text string) []Cluster {
 				c.Held, c.Gated = "no window allows it now", true
 				continue
 			}
+			if word == "depends" {
+				c.Held, c.Depends = "it depends on add-on network", true
+				continue
+			}
 			if word == "held" {
 				c.Held = "its own configuration does not exist"
 				continue

@@ -70,6 +70,9 @@ type Cluster struct {
 	Held string
 	// Gated is set where Held is a policy or a window, which a person or the clock ends: the later waves wait for it.
 	Gated bool
+	// Depends is set where Held is an add-on on which this one depends. The later waves do not wait for that by itself,
+	// but it counts against what its wave tolerates when they are to begin: their content is not proved there either.
+	Depends bool
 	// AwaitsOwn is since when a cluster that is InFlight awaits what its own spec names, which Held explains; zero for any
 	// other. It keeps its slot until its deadline, or for a minute, and is not a failure then.
 	AwaitsOwn time.Time

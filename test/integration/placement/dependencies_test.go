@@ -258,3 +258,53 @@ func TestARemovalWaitsForTheWindowsAndThatOfAClusterDoesNot(t *testing.T) {
 	require.NoError(t, plane.Client.Delete(n.Context(), window))
 	logs.goes("a")
 }
+
+// The gateway brings the network along to twelve clusters, and the mesh to another one. The policy of the gateway is
+// deleted, and the gateway stays everywhere: no removal was one that counts.
+//
+// Shows: policies/depends-brings-limit
+func TestADeletedPolicyTakesNothingFromAFleetWhateverAnotherPolicyBrings(t *testing.T) {
+	for name, mesh := range map[string]bool{"alone": false, "beside another one": true} {
+		t.Run(name, func(t *testing.T) {
+			n := newTenant(t, "global")
+			var clusters []string
+			for i := range 12 {
+				clusters = append(clusters, fmt.Sprintf("c%02d", i))
+				n.cluster(clusters[i], "use-gateway=yes")
+			}
+			n.cluster("other", "use-mesh=yes")
+			network, gateway := n.installs("network", false), n.installs("gateway", true)
+			policy := gateway.requires(network, true)
+			if mesh {
+				n.installs("mesh", true).requires(network, true)
+				network.comes("other", names.InstalledByDependency)
+			}
+			for _, cluster := range clusters {
+				gateway.comes(cluster, names.InstalledByPlacement)
+				network.comes(cluster, names.InstalledByDependency)
+			}
+			require.NoError(t, plane.Client.Delete(t.Context(), policy))
+			left := func() (count int) {
+				for _, cluster := range clusters {
+					if is := network.on(cluster); is != nil && is.DeletionTimestamp.IsZero() {
+						count++
+					}
+				}
+				return count
+			}
+			held := ""
+			suite.Within(t, time.Minute, func() error {
+				definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: network.name}}
+				if err := plane.Client.Get(t.Context(), client.ObjectKeyFromObject(definition), definition); err != nil {
+					return err
+				}
+				if held = definition.Annotations[names.AnnotationRemovalHeld]; held == "" && left() == len(clusters) {
+					return fmt.Errorf("nothing happens: %v", definition.Annotations)
+				}
+				return nil
+			})
+			assert.Contains(t, held, "no AddOnPolicy brings it to 12 clusters any more")
+			assert.Equal(t, len(clusters), left(), "clusters that have the network still")
+		})
+	}
+}
