@@ -152,6 +152,9 @@ func (g Gate) stateOf(d policies.Dependency, c Cluster) (s State, lacks string) 
 // Degraded returns the reason and the message of condition Degraded of the add-on on a cluster; empty where its
 // dependencies are satisfied. One that gets another content is.
 func (g Gate) Degraded(c Cluster) (reason, text string) {
+	if g.before.cycle != "" {
+		return "", "" // Each would follow from the others, and they may never come to rest.
+	}
 	var said []string
 	for _, d := range g.before.all {
 		_, lacks := g.stateOf(d, c)

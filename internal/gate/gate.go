@@ -35,6 +35,8 @@ type Cluster struct {
 	Unknown bool
 	// Before has the dependencies of the add-on on the cluster by their names.
 	Before map[string]State
+	// utc is set where UTC stands for a claim of a time zone that cannot be used.
+	utc bool
 }
 
 // Gate has the policy and the windows of one add-on. The zero value is open.
@@ -173,11 +175,12 @@ func (g Gate) pause() Verdict {
 }
 
 // JudgeRemoval decides whether the add-on may go now from a cluster that no placement selects any more. Held has the
-// reason alone.
+// reason alone. Where the claim of a time zone cannot be used, UTC counts: an agent keeps no add-on for ever by it.
 func (g Gate) JudgeRemoval(c Cluster, now time.Time) Verdict {
 	if g.policy == nil || g.policy.Spec.Removals != policies.RemovalsInWindows || !g.HasWindows() {
 		return Verdict{}
 	}
+	c.utc = true
 	v := g.judgeWindows(c, now)
 	v.Held = strings.TrimPrefix(v.Held, causes.WaitsForTurn)
 	return v
@@ -256,10 +259,14 @@ func (g Gate) selecting(c Cluster) []*window {
 
 // zone returns the name of the time zone of the window on a cluster.
 func (w *window) zone(c Cluster) string {
-	if w.spec.TimeZoneClaim != "" {
-		return c.Claims[w.spec.TimeZoneClaim]
+	if w.spec.TimeZoneClaim == "" {
+		return w.spec.TimeZone
 	}
-	return w.spec.TimeZone
+	zone := c.Claims[w.spec.TimeZoneClaim]
+	if _, err := locate(zone); c.utc && (zone == "" || err != nil) {
+		return "UTC"
+	}
+	return zone
 }
 
 // on returns the window by the clock of a cluster.

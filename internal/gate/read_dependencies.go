@@ -125,7 +125,8 @@ func (r *Reader) OnCluster(ctx context.Context, cluster string, addOns []string)
 	return requests
 }
 
-// DependencyChanged passes add-ons that come or go, or whose conditions say something else.
+// DependencyChanged passes add-ons that come or go, or whose conditions say something else. An agent may write other
+// messages all the time, so these count for nothing.
 func DependencyChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
@@ -134,7 +135,7 @@ func DependencyChanged() predicate.Predicate {
 }
 
 func sameCondition(a, b metav1.Condition) bool {
-	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
+	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
 }
 
 // OrderChanged passes policies that come or go with dependencies, or get others.

@@ -21,7 +21,7 @@ func TestWhichChangesOfAnAddOnThoseThatDependOnItAreToldOf(t *testing.T) {
 		told   bool
 	}{
 		"a condition has another status": {func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.Conditions[0].Status = "False" }, true},
-		"it says something else":         {func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.Conditions[0].Message = "no pod" }, true},
+		"it says something else":         {func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.Conditions[0].Message = "no pod" }, false},
 		"a condition comes": {func(a *addonv1beta1.ManagedClusterAddOn) {
 			a.Status.Conditions = append(a.Status.Conditions, cond("Ready", "True", "Yes", ""))
 		}, true},

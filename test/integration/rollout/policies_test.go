@@ -211,6 +211,9 @@ func TestWhatNobodyCanFollowIsRefused(t *testing.T) {
 		"an add-on cannot depend on itself": policy(policies.AddOnPolicySpec{
 			DependsOn: []policies.Dependency{{Name: "bad-policy"}},
 		}),
+		"Configured, Degraded and Progressing say nothing": policy(policies.AddOnPolicySpec{
+			DependsOn: []policies.Dependency{{Name: "a", Condition: "Degraded"}},
+		}),
 		"spec.dependsOn[1]: Duplicate value": policy(policies.AddOnPolicySpec{
 			DependsOn: []policies.Dependency{{Name: "network"}, {Name: "network"}},
 		}),
