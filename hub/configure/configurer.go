@@ -43,6 +43,8 @@ type Configurer struct {
 	awaiting *awaiting
 	// confirmed is the last version of each ClusterManagementAddOn, by its name, that the API server had when asked.
 	confirmed kept.Map[string, version]
+	// rules are the same of each AddOnPolicy; one that does not exist has no version.
+	rules kept.Map[string, version]
 	// uses are remembered as soon as changes of add-ons are noted; nil before.
 	uses *uses
 }

@@ -237,12 +237,28 @@ func (f facts) held(target addonconfig.Target, doubts []fleet.Doubt) string {
 	case f.unselected():
 		return "the configuration is kept as it is: no placement of ClusterManagementAddOn " + f.cma.Name +
 			" selects the cluster any more, so the add-on is about to be uninstalled" + f.stays
+	case f.lacksKind(target):
+		return "the configuration is kept as it is: no placement of ClusterManagementAddOn " + f.cma.Name + " selects the " +
+			"cluster any more, an add-on there brings this one along, and spec.defaultConfigs has no configuration of a " +
+			"kind that it runs with"
 	case len(target.Missing) > 0:
 		return message.List(target.Missing, maxListed, "; ")
 	case f.storeErr != nil:
 		return "the content of the configuration cannot be stored, which a rollout needs to go back: " + f.storeErr.Error()
 	}
 	return ""
+}
+
+// lacksKind reports whether an add-on that a placement gave what it has, and that another add-on brings along now, would
+// lose a kind of configuration: with the defaults it would not run any more.
+func (f facts) lacksKind(target addonconfig.Target) bool {
+	brought := f.addOn.Labels[names.LabelInstalledBy] == names.InstalledByDependency
+	return brought && f.placement < 0 && f.installedByPlacements() &&
+		slices.ContainsFunc(f.addOn.Status.ConfigReferences, func(has addonv1beta1.ConfigReference) bool {
+			return !slices.ContainsFunc(target.References, func(gets addonv1beta1.ConfigReference) bool {
+				return gets.ConfigGroupResource == has.ConfigGroupResource
+			})
+		})
 }
 
 // unselected reports whether the add-on was installed by placements and none of them is known to select its cluster

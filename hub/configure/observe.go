@@ -2,9 +2,12 @@ package configure
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +19,7 @@ import (
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/message"
+	"github.com/spokelet/spokelet/internal/policies"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -39,7 +43,7 @@ func (c *Configurer) observe(
 		}
 	}
 	if !f.target().Admitted(addOn) {
-		if err := c.confirm(ctx, f.cma); err != nil {
+		if err := errors.Join(c.confirm(ctx, f.cma), c.confirmPolicy(ctx, f)); err != nil {
 			return f, err
 		}
 	}
@@ -248,6 +252,35 @@ func (c *Configurer) confirm(ctx context.Context, cma *addonv1beta1.ClusterManag
 		return reconcile.Behind(addonv1beta1.GroupName, "clustermanagementaddons", cma.Name)
 	}
 	c.confirmed.Put(cma.Name, cached)
+	return nil
+}
+
+// confirmPolicy is confirm for the policy of an add-on: by a cache that is behind, it is not paused yet.
+func (c *Configurer) confirmPolicy(ctx context.Context, f facts) error {
+	name, cached := f.addOn.Name, version{}
+	if policy := f.rules.Policy(); policy != nil {
+		cached = version{policy.UID, policy.Generation}
+	}
+	known, asked := c.rules.Get(name)
+	if c.Gates == nil || c.Store.Live == nil || f.undecoded != "" || asked && known == cached {
+		return nil
+	}
+	var all metav1.PartialObjectMetadataList // There is no right to get one.
+	all.SetGroupVersionKind(policies.GroupVersion().WithKind("AddOnPolicyList"))
+	err := c.Store.Live.List(ctx, &all, client.MatchingFields{metav1.ObjectNameField: name})
+	if err != nil {
+		return fmt.Errorf("confirming AddOnPolicy %s: %w", name, err)
+	}
+	var live version
+	for i := range all.Items {
+		if p := &all.Items[i]; p.Name == name && p.DeletionTimestamp.IsZero() {
+			live = version{p.UID, p.Generation}
+		}
+	}
+	if live != cached {
+		return reconcile.Behind(policies.GroupVersion().Group, "addonpolicies", name)
+	}
+	c.rules.Put(name, cached)
 	return nil
 }
 

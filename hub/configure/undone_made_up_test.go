@@ -53,4 +53,3 @@ func TestAnAgentDoesNotReturnToWhatItMadeUp(t *testing.T) {
 		assert.NotEqual(t, "high", config.Name, "the agent gets a configuration of others, by the name that it wrote")
 	}
 }
-
