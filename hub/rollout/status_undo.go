@@ -54,7 +54,7 @@ func (u *undoing) describe(before *policies.AddOnPolicy) policies.PlacementConte
 	contents := u.from.ContentsOfRollout()
 	is := func(c policies.CompletedContent) bool { return c.Content == u.content }
 	switch {
-	case !u.completes || len(p.Completed) > 0 && is(p.Completed[0]):
+	case !u.completes || len(contents) == 0 || len(p.Completed) > 0 && is(p.Completed[0]):
 	case len(contents) > policies.MaxConfigurations:
 		leavesOut(&p)
 	default:
@@ -108,8 +108,13 @@ func (f facts) concludeUndo(before *policies.AddOnPolicy, status *policies.AddOn
 		undoings = []*undoing{f.unplaced()}
 	}
 	for _, u := range undoings {
-		if seen.Has(u.placement) || seen.Len() == policies.MaxPlacements {
+		if seen.Has(u.placement) {
 			continue
+		}
+		if seen.Len() == policies.MaxPlacements {
+			status.Problem = cmp.Or(status.Problem, fmt.Sprintf("it remembers what completed for %d placements, and nothing is "+
+				"undone in others, such as %s", policies.MaxPlacements, u.placement))
+			break
 		}
 		seen.Insert(u.placement)
 		status.Placements = append(status.Placements, u.describe(before))
@@ -129,6 +134,9 @@ func (f facts) unplaced() *undoing {
 	if u.all {
 		u.clusters = len(f.members)
 		return u
+	}
+	if action, _ := f.gate.OnFailure(); action != policies.ActionStop {
+		u.problem = "of add-ons that people install nothing is undone by itself, and spec.undo is"
 	}
 	well, failed := 0, 0
 	for _, m := range f.members {
@@ -154,7 +162,7 @@ func (f facts) undone(before *policies.AddOnPolicy, undoings []*undoing, renewed
 	for _, was := range before.Status.Undone {
 		was.Placements = slices.DeleteFunc(slices.Clone(was.Placements), renewed.Has)
 		gone := len(was.Placements) == 0 && !wanted.Has(was.Content) || f.gate.Retried(was.Content)
-		if was.By == policies.ByPolicy && !gone && !slices.Contains(before.Spec.Undo, was.Content) {
+		if was.By == policies.ByPolicy && !gone { // Also while a person undoes it, who may take that back.
 			was.Clusters = 0
 			all = append(all, was)
 		}
@@ -171,6 +179,9 @@ func (f facts) undone(before *policies.AddOnPolicy, undoings []*undoing, renewed
 				return o.Content == u.content && o.By == policies.ByPerson
 			}); i >= 0 {
 				entry.Since = before.Status.Undone[i].Since
+			}
+			if i := slices.IndexFunc(all, func(o policies.Undone) bool { return o.Content == u.content }); i >= 0 {
+				entry.Action = all[i].Action // It stays undone by the policy.
 			}
 		case u.begins != "":
 			entry.Action, entry.Why, entry.Placements = policies.ActionUndoAll, u.begins, []string{u.placement}

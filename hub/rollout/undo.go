@@ -119,6 +119,9 @@ func (u *undoing) keeps(m *member, target addonconfig.Target, before way) bool {
 	return true
 }
 
+// isExhausted reports whether too many contents were undone before.
+func (u *undoing) isExhausted() bool { return u != nil && !u.all && u.exhausted.Held != "" }
+
 // has reports whether keeps noted a cluster.
 func (u *undoing) has(cluster string) bool { return u != nil && u.returned.Has(cluster) }
 
