@@ -249,7 +249,7 @@ func (f facts) held(target addonconfig.Target, doubts []fleet.Doubt) string {
 	return ""
 }
 
-// lacksKind reports whether an add-on that a placement gave what it has, and that another add-on brings along now, would
+// lacksKind reports whether an add-on that a placement gave what it has, and that another one brings along now, would
 // lose a kind of configuration: with the defaults it would not run any more.
 func (f facts) lacksKind(target addonconfig.Target) bool {
 	brought := f.addOn.Labels[names.LabelInstalledBy] == names.InstalledByDependency

@@ -114,10 +114,12 @@ func (c *Configurer) returns(ctx context.Context, f *facts, how addonconfig.Undo
 	if !f.returns(how) {
 		return nil
 	}
-	lacks, err := c.Store.Lacks(ctx, f.addOn.Name, f.undo.from, how, f.undo.to)
+	back := addonconfig.Return{From: f.undo.from, How: how, To: f.undo.to}
+	lacks, err := c.Store.Lacks(ctx, f.addOn.Name, back)
 	if lacks != "" && how.Failed && len(how.Completed) > 0 && err == nil { // What was there last counts no more.
 		f.undo.to = how.Completed[0]
-		lacks, err = c.Store.Lacks(ctx, f.addOn.Name, f.undo.from, how, f.undo.to)
+		back.To = f.undo.to
+		lacks, err = c.Store.Lacks(ctx, f.addOn.Name, back)
 	}
 	if f.undo.kept = lacks; lacks != "" || err != nil {
 		f.undo.active, f.undo.to = false, nil

@@ -96,11 +96,11 @@ func (r *ruled) passes(n int) {
 
 func (r *ruled) restarts() { r.r = &rollout.Reconciler{} }
 
-// everHas does some passes and returns whether a cluster ever was given a hash in them.
-func (r *ruled) everHas(of func() *addonv1beta1.ManagedClusterAddOn, hash string, passes int) bool {
+// everBad does some passes and returns whether a cluster ever was given the bad content in them.
+func (r *ruled) everBad(of func() *addonv1beta1.ManagedClusterAddOn, passes int) bool {
 	for range passes {
 		r.passes(1)
-		if r.hash(of(), r.tmpl) == hash {
+		if r.hash(of(), r.tmpl) == "bad" {
 			return true
 		}
 	}
@@ -128,14 +128,14 @@ func (r *ruled) undoes(t *testing.T) {
 	require.Len(t, r.policy.Status.Undone, 1)
 }
 
-// "What was undone is not given to any cluster again, until retry has it."
+// What was undone is not given to any cluster again, until retry has it.
 func TestWhatWasUndoneIsNotGivenAgain(t *testing.T) {
 	r := newRuled(undoSpec())
 	r.undoes(t)
-	assert.False(t, r.everHas(r.ofA, "bad", 60))
+	assert.False(t, r.everBad(r.ofA, 60))
 	assert.Equal(t, "v1", r.hash(r.b, r.tmpl))
 	r.restarts()
-	assert.False(t, r.everHas(r.ofA, "bad", 60))
+	assert.False(t, r.everBad(r.ofA, 60))
 	assert.Equal(t, "v1", r.hash(r.b, r.tmpl))
 }
 
@@ -147,7 +147,7 @@ func TestUndoneContentThatComesBackIsNotGivenAgain(t *testing.T) {
 	r.passes(60)
 	require.Len(t, r.policy.Status.Undone, 1, "the policy still says that it is undone")
 	r.rolls("bad")
-	assert.False(t, r.everHas(r.ofA, "bad", 20), "a gets again what it failed with, and nobody said retry")
+	assert.False(t, r.everBad(r.ofA, 20), "a gets again what it failed with, and nobody said retry")
 }
 
 // The cluster leaves its placement for some time, and its add-on stays there (such as while removals are held).
@@ -166,7 +166,7 @@ func TestAClusterThatLeavesAndReturnsDoesNotGetWhatWasUndone(t *testing.T) {
 			}
 			r.passes(3)
 			r.selected = []string{"a", "b", "c"}
-			assert.False(t, r.everHas(r.ofA, "bad", 20), "a gets again what it failed with")
+			assert.False(t, r.everBad(r.ofA, 20), "a gets again what it failed with")
 		})
 	}
 }
@@ -181,7 +181,7 @@ func TestAnUndoneAddOnThatIsCreatedAgainStartsNothing(t *testing.T) {
 	r.a = nil
 	r.passes(2)
 	r.a = fresh
-	assert.False(t, r.everHas(r.ofA, "bad", 20), "a gets again what it failed with")
+	assert.False(t, r.everBad(r.ofA, 20), "a gets again what it failed with")
 }
 
 // The rollout had stopped by the failure of a. As without the undo, others must not get the content because the add-on
@@ -202,7 +202,7 @@ func TestARolloutThatStoppedByAnUndoneClusterStaysStoppedWhenItsAddOnGoes(t *tes
 				r.undoes(t)
 			}
 			r.a = nil
-			assert.False(t, r.everHas(r.ofB, "bad", 60), "b gets what made the rollout stop")
+			assert.False(t, r.everBad(r.ofB, 60), "b gets what made the rollout stop")
 		})
 	}
 }
@@ -224,7 +224,7 @@ func TestATemplateThatIsReplacedByItselfIsNotGivenToWhoReturnedFromIt(t *testing
 			r.states[r.tmpl] = addonconfig.State{Missing: true}
 			r.passes(2)
 			r.rolls("bad")
-			assert.False(t, r.everHas(r.ofA, "bad", 20), "a gets again what it failed with, and nobody said retry")
+			assert.False(t, r.everBad(r.ofA, 20), "a gets again what it failed with, and nobody said retry")
 		})
 	}
 }

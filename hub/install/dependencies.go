@@ -116,7 +116,8 @@ func (r *Reconciler) ofDependent(ctx context.Context, o client.Object, gone bool
 
 // broughtAlone reports whether an add-on that is gone from a cluster was the last one to bring another one along there.
 func (r *Reconciler) broughtAlone(ctx context.Context, order gate.Order, gone string, key types.NamespacedName) bool {
-	if !slices.ContainsFunc(order.Dependents(key.Name), func(d gate.Dependent) bool { return d.Installs && d.Name == gone }) {
+	brings := func(d gate.Dependent) bool { return d.Installs && d.Name == gone }
+	if !slices.ContainsFunc(order.Dependents(key.Name), brings) {
 		return false
 	}
 	others, err := r.othersOn(ctx, order, key)

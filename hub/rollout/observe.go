@@ -101,7 +101,7 @@ func (r *Reconciler) observeUndo(ctx context.Context, name string, f *facts) err
 		if len(u.how.Completed) == 0 {
 			continue
 		}
-		lacks, err := r.Store.Lacks(ctx, name, u.from, u.how, u.how.Completed[0])
+		lacks, err := r.Store.Lacks(ctx, name, addonconfig.Return{From: u.from, How: u.how, To: u.how.Completed[0]})
 		if err != nil {
 			return err
 		}

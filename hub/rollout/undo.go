@@ -112,7 +112,8 @@ func (u *undoing) keeps(m *member, target addonconfig.Target, before way) bool {
 		return false
 	}
 	is := m.way.Stage == addonconfig.ReasonUndone && target.GivesAll(m.wayOf)
-	if !is && !before.undone && !(u.remembered && slices.Contains(m.undone, u.content)) {
+	remembers := u.remembered && slices.Contains(m.undone, u.content)
+	if !is && !before.undone && !remembers {
 		return false
 	}
 	u.returned.Insert(m.cluster)

@@ -26,20 +26,20 @@ func completes(config addonv1beta1.AddOnConfig, cluster, hash string) *addonv1be
 		fixture.Condition("Progressing", metav1.ConditionFalse, "Completed", fixture.Noon().Add(-time.Hour)))
 }
 
-// fails is the add-on of a cluster whose agent lets a content fail.
-func fails(config addonv1beta1.AddOnConfig, cluster, hash string) *addonv1beta1.ManagedClusterAddOn {
+// fails is the add-on of cluster a, whose agent lets a content fail.
+func fails(config addonv1beta1.AddOnConfig, hash string) *addonv1beta1.ManagedClusterAddOn {
 	since := fixture.Noon().Add(-time.Minute)
 	c := failedAt("Failed", config, since)
 	c.Message = "it failed; the rollout gave " + addonconfig.ContentsOf([]addonv1beta1.ConfigReference{fixture.Desires(config, hash)}).String()
-	return fixture.With(fixture.AddOn(cluster, fixture.Desires(config, hash)),
+	return fixture.With(fixture.AddOn("a", fixture.Desires(config, hash)),
 		fixture.Condition("Progressing", metav1.ConditionFalse, "Failed", since), c)
 }
 
 // cameBack is the same after it returned to what it had before.
-func cameBack(config addonv1beta1.AddOnConfig, cluster, hash, old string) *addonv1beta1.ManagedClusterAddOn {
+func cameBack(config addonv1beta1.AddOnConfig, hash, old string) *addonv1beta1.ManagedClusterAddOn {
 	c := failedAt("Undone", config, fixture.Noon().Add(-time.Minute))
 	c.Message = "it failed; the rollout gave " + addonconfig.ContentsOf([]addonv1beta1.ConfigReference{fixture.Desires(config, hash)}).String()
-	return fixture.With(fixture.AddOn(cluster, fixture.Has(config, old)),
+	return fixture.With(fixture.AddOn("a", fixture.Has(config, old)),
 		fixture.Condition("Progressing", metav1.ConditionFalse, "Completed", fixture.Noon().Add(-time.Minute)), c)
 }
 
@@ -50,7 +50,7 @@ func cameBack(config addonv1beta1.AddOnConfig, cluster, hash, old string) *addon
 func TestNoNewcomerTakesWhatCompletedFromTheOthers(t *testing.T) {
 	cfg := fixture.Template("t")
 	spec := policies.AddOnPolicySpec{OnFailure: &policies.OnFailure{Action: policies.ActionUndoAll, After: metav1.Duration{Duration: time.Second}}}
-	f, policy := underPolicy(cfg, spec, completes(cfg, "b", "new"), fails(cfg, "a", "new"))
+	f, policy := underPolicy(cfg, spec, completes(cfg, "b", "new"), fails(cfg, "new"))
 	policy.Status.Placements[0].Completed = []policies.CompletedContent{completed(cfg, "new"), completed(cfg, "old")}
 	policy.Status = statusOf(f, decide(f))
 	p := decide(f)
@@ -96,10 +96,10 @@ func oneFailsEach(t *testing.T, strategy clusterv1alpha1.RolloutStrategy, conten
 	policy.Status = statusOf(f, decide(f))
 	require.Len(t, policy.Status.Placements[0].Completed, 1)
 	for _, content := range contents {
-		f := oneOfTen(cfg, content, strategy, fails(cfg, "a", content), content)
+		f := oneOfTen(cfg, content, strategy, fails(cfg, content), content)
 		f.gate = gate.New("hello", policy, nil)
 		require.True(t, decide(f).admissions["a"].undo)
-		f.members["a"] = newMember(cameBack(cfg, "a", content, "v0"), nil).saw(nil, f.now)
+		f.members["a"] = newMember(cameBack(cfg, content, "v0"), nil).saw(nil, f.now)
 		p := decide(f)
 		require.Empty(t, p.placements[0].Stopped)
 		policy.Status = statusOf(f, p)
@@ -115,7 +115,7 @@ func TestFailuresThatTheStrategyToleratesExhaustNoTries(t *testing.T) {
 	for name, strategy := range allAndSome() {
 		t.Run(name, func(t *testing.T) {
 			policy := oneFailsEach(t, strategy, "v1", "v2", "v3")
-			f := oneOfTen(cfg, "v4", strategy, cameBack(cfg, "a", "v3", "v0"), "v3")
+			f := oneOfTen(cfg, "v4", strategy, cameBack(cfg, "v3", "v0"), "v3")
 			f.gate = gate.New("hello", policy, nil)
 			p := decide(f)
 			for i := range 9 {
@@ -136,7 +136,7 @@ func TestAFailureThatTheStrategyToleratesKeepsNoContentFromCompleting(t *testing
 		t.Run(name, func(t *testing.T) {
 			policy := oneFailsEach(t, strategy, "v1", "v2")
 			policy.Spec.Undo = []string{nameOf(cfg, "v2")}
-			f := oneOfTen(cfg, "v2", strategy, cameBack(cfg, "a", "v2", "v0"), "v2")
+			f := oneOfTen(cfg, "v2", strategy, cameBack(cfg, "v2", "v0"), "v2")
 			f.gate = gate.New("hello", policy, nil)
 			p := decide(f)
 			want := addonconfig.Fingerprint([]addonv1beta1.ConfigReference{fixture.Desires(cfg, "v1")})
@@ -207,7 +207,7 @@ func TestACompletionInAnotherPlacementBeginsNoTriesAgain(t *testing.T) {
 		})
 	}
 	fourth := func(second bool) facts {
-		f := oneOfTen(cfg, "v4", allAndSome()["All"], cameBack(cfg, "a", "v3", "v0"), "v3")
+		f := oneOfTen(cfg, "v4", allAndSome()["All"], cameBack(cfg, "v3", "v0"), "v3")
 		if second {
 			other := fixture.Template("u") // with the content that cluster z has, and always had
 			f.states[other] = addonconfig.State{Hash: "z"}
@@ -261,12 +261,12 @@ func TestOneSilentAgentTakesTheUndoFromNone(t *testing.T) {
 	policy := &policies.AddOnPolicy{ObjectMeta: metav1.ObjectMeta{Name: "hello"}}
 	strategy := allAndSome()["Progressive, which tolerates 20%"]
 	for _, content := range []string{"v1", "v2", "v3"} {
-		f := oneOfTen(cfg, content, strategy, fails(cfg, "a", content), content)
+		f := oneOfTen(cfg, content, strategy, fails(cfg, content), content)
 		f.now, f.gate = f.now.Add(time.Hour), gate.New("hello", policy, nil) // Its deadline is over.
 		policy.Status = statusOf(f, decide(f))
 	}
 	policy.Spec.Undo = []string{nameOf(cfg, "v3")}
-	f := oneOfTen(cfg, "v3", strategy, fails(cfg, "a", "v3"), "v3")
+	f := oneOfTen(cfg, "v3", strategy, fails(cfg, "v3"), "v3")
 	f.gate = gate.New("hello", policy, nil)
 	p := decide(f)
 	want := addonconfig.Fingerprint([]addonv1beta1.ConfigReference{fixture.Desires(cfg, "v2")})

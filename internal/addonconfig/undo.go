@@ -155,12 +155,19 @@ func (u Undo) Has(c Chosen) bool {
 	return slices.ContainsFunc(u.Completed, func(all []Chosen) bool { return slices.Contains(all, c) })
 }
 
+// Return is what an add-on returns to, To, by How, from a target that was undone, From.
+type Return struct {
+	From Target
+	How  Undo
+	To   []Chosen
+}
+
 // Lacks returns which content cannot be given again; empty when all can. Of kinds that are not stored, only the content
 // can that the target, which was undone, has as well. What the policy does not have as completed, the agent of the
 // cluster may have written into its status: it counts where it is stored for the add-on.
-func (s *Store) Lacks(ctx context.Context, addOn string, undone Target, how Undo, to []Chosen) (string, error) {
-	has := chosen(undone.References)
-	for _, c := range to {
+func (s *Store) Lacks(ctx context.Context, addOn string, r Return) (string, error) {
+	has := chosen(r.From.References)
+	for _, c := range r.To {
 		if slices.Contains(has, c) {
 			continue
 		}
@@ -171,7 +178,7 @@ func (s *Store) Lacks(ctx context.Context, addOn string, undone Target, how Undo
 			continue
 		}
 		content := s.Kept
-		if how.Has(c) {
+		if r.How.Has(c) {
 			content = s.Content
 		}
 		kept, err := content(ctx, addOn, c)

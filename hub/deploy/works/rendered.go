@@ -108,7 +108,7 @@ func OrderOf(work *workv1.ManifestWork) string {
 	return order
 }
 
-// Keeps reports whether a work of some configurations, as ConfigHashes has them, keeps definitions that nothing renders.
+// Keeps reports whether a work of some configurations, as ConfigHashes has them, keeps definitions that none renders.
 func Keeps(work *workv1.ManifestWork, hashes string) bool {
 	r, err := recordOf(work)
 	return err == nil && r.Keeps && work.Annotations[names.AnnotationConfigSpecHash] == hashes

@@ -16,7 +16,7 @@ import (
 
 // An add-on whose template is named by its placement is on a cluster with another one that depends on it and brings it
 // along. The placement drops the cluster, so that the installer writes label installed-by: dependency
-// (hub/install, relabel). "One that a placement drops, and an add-on brings, stays."
+// (hub/install, relabel). It stays with its works.
 func TestWhatAPlacementDropsAndAnotherAddOnBringsKeepsItsWorks(t *testing.T) {
 	t.Parallel()
 	name := "brought"
@@ -49,10 +49,10 @@ func TestWhatAPlacementDropsAndAnotherAddOnBringsKeepsItsWorks(t *testing.T) {
 	f.report(t, 1)
 	f.condition(t, "Progressing", metav1.ConditionFalse, "Completed")
 
-	dependent := fixture{addOn: name + "-gateway", cluster: f.cluster}
-	f.beside(t, dependent.addOn)
+	dependent := name + "-gateway"
+	f.beside(t, dependent)
 	require.NoError(t, plane.Client.Create(t.Context(), &policies.AddOnPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: dependent.addOn},
+		ObjectMeta: metav1.ObjectMeta{Name: dependent},
 		Spec:       policies.AddOnPolicySpec{DependsOn: []policies.Dependency{{Name: f.addOn, Install: true}}},
 	}))
 

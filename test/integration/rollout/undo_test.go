@@ -417,7 +417,9 @@ func TestWhatAPersonUndidIsNotGivenAgainByAReturn(t *testing.T) {
 	second := w.eventuallyAsks(first)
 	require.Equal(t, second, w.eventuallyCompletes())
 
-	w.ruled(func(s *policies.AddOnPolicySpec) { s.Undo, s.Paused = []string{second}, &policies.Pause{Reason: "incident 7"} })
+	w.ruled(func(s *policies.AddOnPolicySpec) {
+		s.Undo, s.Paused = []string{second}, &policies.Pause{Reason: "incident 7"}
+	})
 	w.eventuallyHolds(clusters[0], bad, "is paused: incident 7")
 	w.edit("three")
 	w.eventuallyAsks(second)
