@@ -309,3 +309,12 @@ func isOCMFinalizer(finalizer string) bool {
 func isGuard(finalizer string) bool {
 	return isOCMFinalizer(finalizer) || finalizer == names.FinalizerDependents
 }
+
+// keepsDefinitions reports whether the works of an add-on keep definitions that nothing renders: it returns from a
+// content that was undone or, whatever specs and policy say by now, it has still what it returned to.
+func keepsDefinitions(f facts) bool {
+	hashes := works.ConfigHashes(f.configuration.Choice.Configs)
+	return f.configuration.Choice.Undo || slices.ContainsFunc(ownWorks(f), func(work *workv1.ManifestWork) bool {
+		return works.Keeps(work, hashes)
+	})
+}

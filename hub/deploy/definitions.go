@@ -18,15 +18,6 @@ func isDefinition(id works.Identity) bool {
 	return id.Group == "apiextensions.k8s.io" && id.Kind == "CustomResourceDefinition"
 }
 
-// keepsDefinitions reports whether the works of an add-on keep definitions that nothing renders: it returns from a
-// content that was undone or, whatever specs and policy say by now, it has still what it returned to.
-func keepsDefinitions(f facts) bool {
-	hashes := works.ConfigHashes(f.configuration.Choice.Configs)
-	return f.configuration.Choice.Undo || slices.ContainsFunc(ownWorks(f), func(work *workv1.ManifestWork) bool {
-		return works.Keeps(work, hashes)
-	})
-}
-
 // keepDefinitions adds to what is rendered for an add-on that returned from a content that was undone the
 // CustomResourceDefinitions that only its works have: deleting one deletes all objects of its kind, which an undo must
 // not. They are read from the API server, because the cache has no contents of works.

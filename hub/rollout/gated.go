@@ -12,6 +12,7 @@ import (
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/gate"
+	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/policies"
 )
 
@@ -40,7 +41,7 @@ func (all contentsOf) add(waited gatedContent, references []addonv1beta1.ConfigR
 	content, known := all[waited.Name]
 	if !known {
 		content = waited
-		content.Configurations = firstOf(configurationsOf(references), policies.MaxConfigurations)
+		content.Configurations = message.Items(configurationsOf(references), policies.MaxConfigurations)
 	}
 	content.Clusters++
 	all[waited.Name] = content

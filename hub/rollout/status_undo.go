@@ -14,6 +14,7 @@ import (
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/gate"
+	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/policies"
 )
 
@@ -202,18 +203,10 @@ func (f facts) undone(before *policies.AddOnPolicy, undoings []*undoing, renewed
 	names := 0
 	for i := range slices.Backward(all) { // They are for people, so that those of the oldest are left out.
 		most := min(policies.MaxConfigurations, max(1, policies.MaxNames-names))
-		all[i].Configurations = firstOf(all[i].Configurations, most)
+		all[i].Configurations = message.Items(all[i].Configurations, most)
 		names += len(all[i].Configurations)
 	}
 	return all
-}
-
-// firstOf returns the first names, and how many more there are.
-func firstOf(names []string, most int) []string {
-	if len(names) <= most {
-		return names
-	}
-	return append(slices.Clone(names[:most-1]), fmt.Sprintf("and %d more", len(names)-most+1))
 }
 
 // merge adds what a placement undoes of a content.

@@ -139,11 +139,7 @@ func (o Order) Cycle(addOn string) string {
 	}
 	first := slices.Index(shortest, slices.Min(shortest))
 	turned := slices.Concat(shortest[first:], shortest[:first])
-	last := turned[0]
-	if more := len(turned) - maxInCycle; more > 0 {
-		turned = append(turned[:maxInCycle], fmt.Sprintf("(%d more)", more))
-	}
-	return strings.Join(append(turned, last), " > ")
+	return message.List(turned, maxInCycle, " > ") + " > " + turned[0]
 }
 
 // Problem returns why the dependencies of an add-on cannot be followed; empty where they can. exists reports whether

@@ -2,6 +2,7 @@ package message
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -40,6 +41,15 @@ func ListOf(first []string, all int, separator string) string {
 		return text
 	}
 	return fmt.Sprintf("%s%sand %d more", text, separator, all-len(first))
+}
+
+// Items returns the first items, the last of which counts the others where there are more than the limit, which is at
+// least 1.
+func Items(items []string, limit int) []string {
+	if len(items) <= limit {
+		return items
+	}
+	return append(slices.Clone(items[:limit-1]), fmt.Sprintf("and %d more", len(items)-limit+1))
 }
 
 // OneLine writes a text of another client on one line, without a full stop at its end.

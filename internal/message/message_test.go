@@ -29,6 +29,12 @@ func TestAListNamesTheFirstItems(t *testing.T) {
 	assert.Equal(t, "a; b; and 2 more", List([]string{"a", "b", "c", "d"}, 2, "; "))
 }
 
+func TestTheLastItemCountsTheOthers(t *testing.T) {
+	assert.Equal(t, []string{"a", "b"}, Items([]string{"a", "b"}, 2))
+	assert.Equal(t, []string{"a", "and 2 more"}, Items([]string{"a", "b", "c"}, 2))
+	assert.Equal(t, []string{"and 3 more"}, Items([]string{"a", "b", "c"}, 1))
+}
+
 func TestTextsOfOthersBecomePartOfASentence(t *testing.T) {
 	assert.Equal(t, "no such host", OneLine(" no\n\tsuch  host..\n"))
 	assert.Equal(t, "Right.", Sentence(" Right. "))
