@@ -35,11 +35,11 @@ func fails(config addonv1beta1.AddOnConfig, hash string) *addonv1beta1.ManagedCl
 		fixture.Condition("Progressing", metav1.ConditionFalse, "Failed", since), c)
 }
 
-// cameBack is the same after it returned to what it had before.
-func cameBack(config addonv1beta1.AddOnConfig, hash, old string) *addonv1beta1.ManagedClusterAddOn {
+// cameBack is the same after it returned to v0, which it had before.
+func cameBack(config addonv1beta1.AddOnConfig, hash string) *addonv1beta1.ManagedClusterAddOn {
 	c := failedAt("Undone", config, fixture.Noon().Add(-time.Minute))
 	c.Message = "it failed; the rollout gave " + addonconfig.ContentsOf([]addonv1beta1.ConfigReference{fixture.Desires(config, hash)}).String()
-	return fixture.With(fixture.AddOn("a", fixture.Has(config, old)),
+	return fixture.With(fixture.AddOn("a", fixture.Has(config, "v0")),
 		fixture.Condition("Progressing", metav1.ConditionFalse, "Completed", fixture.Noon().Add(-time.Minute)), c)
 }
 
@@ -99,7 +99,7 @@ func oneFailsEach(t *testing.T, strategy clusterv1alpha1.RolloutStrategy, conten
 		f := oneOfTen(cfg, content, strategy, fails(cfg, content), content)
 		f.gate = gate.New("hello", policy, nil)
 		require.True(t, decide(f).admissions["a"].undo)
-		f.members["a"] = newMember(cameBack(cfg, content, "v0"), nil).saw(nil, f.now)
+		f.members["a"] = newMember(cameBack(cfg, content), nil).saw(nil, f.now)
 		p := decide(f)
 		require.Empty(t, p.placements[0].Stopped)
 		policy.Status = statusOf(f, p)
@@ -115,7 +115,7 @@ func TestFailuresThatTheStrategyToleratesExhaustNoTries(t *testing.T) {
 	for name, strategy := range allAndSome() {
 		t.Run(name, func(t *testing.T) {
 			policy := oneFailsEach(t, strategy, "v1", "v2", "v3")
-			f := oneOfTen(cfg, "v4", strategy, cameBack(cfg, "v3", "v0"), "v3")
+			f := oneOfTen(cfg, "v4", strategy, cameBack(cfg, "v3"), "v3")
 			f.gate = gate.New("hello", policy, nil)
 			p := decide(f)
 			for i := range 9 {
@@ -136,7 +136,7 @@ func TestAFailureThatTheStrategyToleratesKeepsNoContentFromCompleting(t *testing
 		t.Run(name, func(t *testing.T) {
 			policy := oneFailsEach(t, strategy, "v1", "v2")
 			policy.Spec.Undo = []string{nameOf(cfg, "v2")}
-			f := oneOfTen(cfg, "v2", strategy, cameBack(cfg, "v2", "v0"), "v2")
+			f := oneOfTen(cfg, "v2", strategy, cameBack(cfg, "v2"), "v2")
 			f.gate = gate.New("hello", policy, nil)
 			p := decide(f)
 			want := addonconfig.Fingerprint([]addonv1beta1.ConfigReference{fixture.Desires(cfg, "v1")})
@@ -207,7 +207,7 @@ func TestACompletionInAnotherPlacementBeginsNoTriesAgain(t *testing.T) {
 		})
 	}
 	fourth := func(second bool) facts {
-		f := oneOfTen(cfg, "v4", allAndSome()["All"], cameBack(cfg, "v3", "v0"), "v3")
+		f := oneOfTen(cfg, "v4", allAndSome()["All"], cameBack(cfg, "v3"), "v3")
 		if second {
 			other := fixture.Template("u") // with the content that cluster z has, and always had
 			f.states[other] = addonconfig.State{Hash: "z"}
