@@ -106,7 +106,7 @@ func (r *Reconciler) isNeeded(
 		return false, nil
 	}
 	d, err := r.observeDependents(ctx, from, addOn, cluster)
-	if decode.IsUnknown(err) || err == nil && !d.knows {
+	if decode.IsUnknown(err) || err == nil && (!d.knows || d.unknown != "") {
 		return true, nil
 	}
 	return d.addOns, err

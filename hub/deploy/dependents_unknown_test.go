@@ -63,6 +63,9 @@ func TestAnAddOnThatGoesSaysWhyItIsNotKnownWhatDependsOnIt(t *testing.T) {
 			addOn, err := r.AddOns.GetAddOn(t.Context(), types.NamespacedName{Namespace: "c1", Name: "a"})
 			require.NoError(t, err)
 			assert.NotEmpty(t, addOn.Status.Conditions, "it waits for ever, and nothing on it says so")
+			needed, err := r.isNeeded(t.Context(), r.Client, addOn, nil)
+			require.NoError(t, err)
+			assert.True(t, needed, "its agent keeps its roles")
 		})
 	}
 }
