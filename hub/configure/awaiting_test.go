@@ -87,7 +87,7 @@ func (s *selected) pass(t *testing.T) ([]string, string, time.Time) {
 	after := s.addOn.DeepCopy()
 	result.Record(after, addon.Progress{Now: s.clock.Now()})
 	var configs []string
-	for _, reference := range chosen(after.Status.ConfigReferences) {
+	for _, reference := range addonconfig.ChosenBy(after.Status.ConfigReferences) {
 		configs = append(configs, reference.Config().Name)
 	}
 	configured := meta.FindStatusCondition(after.Status.Conditions, "Configured")

@@ -23,7 +23,7 @@ func (c *Configurer) choice(ctx context.Context, name string, decided configurat
 	choice := addon.Choice{
 		Held: held, Precedence: c.Precedence, Configs: make([]addon.ChosenConfig, 0, len(decided.references)),
 	}
-	for _, config := range chosen(decided.references) {
+	for _, config := range addonconfig.ChosenBy(decided.references) {
 		entry := addon.ChosenConfig{
 			ConfigGroupResource: config.ConfigGroupResource, ConfigSpecHash: config.ConfigSpecHash,
 		}

@@ -78,7 +78,7 @@ func (c *Configurer) configure(
 ) (addon.Configuration, error) {
 	var lost, others error
 	if stores {
-		lost, others = c.Store.Restore(ctx, addOn.Name, chosen(addOn.Status.ConfigReferences))
+		lost, others = c.Store.Restore(ctx, addOn.Name, addonconfig.ChosenBy(addOn.Status.ConfigReferences))
 	}
 	f, err := c.observe(ctx, addOn, stores)
 	if err != nil {
@@ -144,7 +144,7 @@ func (c *Configurer) orphaned(
 // hooks are rendered from them when the configuration is deleted with the add-on.
 // Nothing is stored that only the agent names.
 func (c *Configurer) store(ctx context.Context, addOn string, decided configuration) error {
-	for _, config := range chosen(decided.target.References) {
+	for _, config := range addonconfig.ChosenBy(decided.target.References) {
 		if !isNamed(decided.named, config.Config()) && !decided.how.Has(config) {
 			continue
 		}

@@ -18,7 +18,6 @@ import (
 	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
-	"github.com/spokelet/spokelet/internal/policies"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -118,7 +117,7 @@ func (f facts) content() string {
 	common := addonconfig.NewTarget(addonconfig.Inputs{
 		AddOn: &addonv1beta1.ManagedClusterAddOn{}, CMA: f.cma, Placement: f.placement, States: f.states,
 	})
-	return gate.ContentName(f.addOn.Name, addonconfig.Fingerprint(common.Rolled()))
+	return gate.NameOfTarget(f.addOn.Name, common)
 }
 
 // returnedFrom reports whether the cluster returned from a content that the specs ask for still, and that is not to be
@@ -144,21 +143,15 @@ func (f facts) undoneHere() []string {
 	})
 }
 
-// placementKey returns the placement that owns the add-on, as policies name it.
-func (f facts) placementKey() string {
-	if f.placement < 0 {
-		return policies.NoPlacement
-	}
-	ref := f.cma.Spec.InstallStrategy.Placements[f.placement].PlacementRef
-	return addonapi.PlacementKey(ref.Namespace, ref.Name)
-}
-
 // decide decides the configuration of the add-on. If it cannot be determined, or the rollout does not admit the add-on,
 // it keeps the configuration that it has, and the condition explains why.
 func decide(f facts) configuration {
 	target := f.target()
 	decided := decideFor(f, target)
-	decided.target, decided.named, decided.how = target, f.wanted().Desired, f.undo.how
+	decided.target, decided.named, decided.how = target, target.Desired, f.undo.how
+	if f.undo.active { // Else the target is what the specs ask for.
+		decided.named = f.wanted().Desired
+	}
 	return decided
 }
 
@@ -168,7 +161,7 @@ func decideFor(f facts, target addonconfig.Target) configuration {
 		return configuration{references: current, held: "the add-on is being deleted with the configuration that it has"}
 	}
 	if u := f.undo; u.failed && u.kept != "" && !u.from.Admitted(f.addOn) {
-		held := causes.WaitsForTurn + "content " + u.content + " was undone, and " + u.kept
+		held := gate.WasUndone(u.content, u.kept)
 		return configuration{references: current, configured: notConfigured(held), held: held}
 	}
 	doubts := f.holding()
@@ -357,17 +350,4 @@ func said(words, ours string) string {
 		return words
 	}
 	return words + ": " + ours
-}
-
-// chosen returns the contents that references name.
-func chosen(references []addonv1beta1.ConfigReference) []addonconfig.Chosen {
-	all := make([]addonconfig.Chosen, 0, len(references))
-	for _, reference := range references {
-		if reference.DesiredConfig != nil {
-			all = append(all, addonconfig.Chosen{
-				ConfigGroupResource: reference.ConfigGroupResource, ConfigSpecHash: *reference.DesiredConfig,
-			})
-		}
-	}
-	return all
 }

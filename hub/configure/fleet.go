@@ -39,7 +39,7 @@ type usage struct {
 }
 
 func usageOf(addOn *addonv1beta1.ManagedClusterAddOn, _ usage) usage {
-	return usage{configs: addOn.Spec.Configs, contents: chosen(addOn.Status.ConfigReferences)}
+	return usage{configs: addOn.Spec.Configs, contents: addonconfig.ChosenBy(addOn.Status.ConfigReferences)}
 }
 
 // add adds a number of clusters to the counts of what an add-on names and runs with.

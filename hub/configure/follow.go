@@ -79,7 +79,7 @@ func (c *Follower) Configure(
 		return result, nil
 	}
 	result.Choice.Held, result.Choice.Precedence = held, c.Precedence
-	for _, config := range chosen(addOn.Status.ConfigReferences) {
+	for _, config := range addonconfig.ChosenBy(addOn.Status.ConfigReferences) {
 		entry, err := c.content(ctx, f, config)
 		switch {
 		case addon.IsNotReady(err):

@@ -171,7 +171,7 @@ func (f *facts) asks() bool {
 
 // ask lets a gate decide about an add-on that does not have its target.
 func (f *facts) ask(g gate.Gate, cluster gate.Cluster, now time.Time) {
-	content := gate.ContentName(f.addOn.Name, addonconfig.Fingerprint(f.target().Rolled()))
+	content := gate.NameOfTarget(f.addOn.Name, f.target())
 	if v := g.Judge(cluster, content, now); v.Held != "" {
 		f.admission, f.gateWake = addonconfig.Admission{Reason: v.Held}, v.Wake
 	}
@@ -183,9 +183,7 @@ func (c *Configurer) goesLater(ctx context.Context, addOn *addonv1beta1.ManagedC
 	if err != nil {
 		return "", err
 	}
-	others, err := order.Others(client.ObjectKeyFromObject(addOn), func(key types.NamespacedName) (client.Object, error) {
-		return c.AddOns.PeekAddOn(ctx, key)
-	})
+	others, err := c.Gates.Others(ctx, order, client.ObjectKeyFromObject(addOn))
 	if err != nil {
 		return "", err
 	}

@@ -7,8 +7,8 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/internal/addonconfig"
-	"github.com/spokelet/spokelet/internal/causes"
 	"github.com/spokelet/spokelet/internal/gate"
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // undo is what an add-on returns to from a content that was undone. The zero value is one that does not.
@@ -29,7 +29,7 @@ type undo struct {
 
 // allReturn reports whether all clusters of the placement return from what the specs ask for, and to what.
 func (f facts) allReturn() (how addonconfig.Undo, is bool) {
-	placement, content := f.placementKey(), f.content()
+	placement, content := gate.KeyOfPlacement(f.cma, f.placement), f.content()
 	if !f.rules.Undone(placement, content) {
 		return how, false
 	}
@@ -42,16 +42,20 @@ func (f facts) failedReturns() (how addonconfig.Undo, is bool) {
 	if f.rules.Policy() == nil || f.undo.content != "" {
 		return how, false
 	}
-	content := f.content()
 	was := meta.FindStatusCondition(f.addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
 	asked := f.admission.Undo && was != nil && f.admission.Way.Progress == was.LastTransitionTime.Unix()
 	if f.admission.Undo && len(f.addOn.Status.ConfigReferences) == 0 { // The add-on before this one returned.
 		asked = asked || f.admission.Way == addonconfig.Way{}
 	}
+	noted := meta.FindStatusCondition(f.addOn.Status.Conditions, names.ConditionRolloutFailed)
+	if !asked && noted == nil {
+		return how, false // Most did not fail, and no content needs a name for that.
+	}
+	content := f.content()
 	if !f.returnedFrom(content) && (!asked || f.rules.Retried(content)) {
 		return how, false
 	}
-	how = f.rules.Undo(f.placementKey(), content)
+	how = f.rules.Undo(gate.KeyOfPlacement(f.cma, f.placement), content)
 	how.Failed = true
 	return how, true
 }
@@ -61,7 +65,7 @@ func (f facts) failedReturns() (how addonconfig.Undo, is bool) {
 func (f *facts) returns(how addonconfig.Undo) (needs bool) {
 	f.undo = undo{content: f.content(), from: f.wanted(), how: how, failed: how.Failed}
 	to, known := how.Return(f.undo.from, f.addOn.Status.ConfigReferences)
-	has := chosen(f.addOn.Status.ConfigReferences)
+	has := addonconfig.ChosenBy(f.addOn.Status.ConfigReferences)
 	if len(has) == 0 && len(how.Completed) > 0 { // It is new.
 		to, known = how.Completed[0], true
 	}
@@ -69,7 +73,7 @@ func (f *facts) returns(how addonconfig.Undo) (needs bool) {
 		to, known = has, len(has) > 0
 	}
 	if !known {
-		f.undo.kept = "no content completed before it"
+		f.undo.kept = gate.NothingBefore
 		return false
 	}
 	f.undo.active, f.undo.to = true, to
@@ -80,7 +84,7 @@ func (f *facts) returns(how addonconfig.Undo) (needs bool) {
 // approvals hold a return.
 func (u undo) admission(rules gate.Gate) addonconfig.Admission {
 	if u.kept != "" {
-		return addonconfig.Admission{Reason: causes.WaitsForTurn + "content " + u.content + " was undone, and " + u.kept}
+		return addonconfig.Admission{Reason: gate.WasUndone(u.content, u.kept)}
 	}
 	why := rules.Paused().Held
 	return addonconfig.Admission{Granted: why == "", Reason: why}

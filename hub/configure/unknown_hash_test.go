@@ -74,7 +74,7 @@ func TestAnUnknownHashDoesNotBringTheRestOfTheTargetPastTheRollout(t *testing.T)
 			addOn := fixture.With(fixture.AddOn("c1", fixture.Has(rolled, old)), fixture.IsTrue("Configured"))
 			addOn.Spec.Configs = tc.own
 			// The content that the cluster has is stored, as a rollout leaves it.
-			require.NoError(t, c.Store.Keep(t.Context(), "hello", chosen(addOn.Status.ConfigReferences)[0]))
+			require.NoError(t, c.Store.Keep(t.Context(), "hello", addonconfig.ChosenBy(addOn.Status.ConfigReferences)[0]))
 			// The next content.
 			next := of("next")
 			live := &addonv1beta1.AddOnDeploymentConfig{}
@@ -105,7 +105,7 @@ func TestAnUnknownHashDoesNotBringTheRestOfTheTargetPastTheRollout(t *testing.T)
 				named[reference.ConfigGroupResource] = true
 				if reference.ConfigGroupResource == rolled.ConfigGroupResource {
 					assert.Equal(t, want, reference.DesiredConfig.SpecHash)
-					kept, err := c.Store.Kept(t.Context(), "hello", chosen([]addonv1beta1.ConfigReference{reference})[0])
+					kept, err := c.Store.Kept(t.Context(), "hello", addonconfig.ChosenBy([]addonv1beta1.ConfigReference{reference})[0])
 					require.NoError(t, err)
 					assert.NotNil(t, kept, "a later edit must not lose what the cluster has")
 				}

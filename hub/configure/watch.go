@@ -244,7 +244,7 @@ func (c *Configurer) storesAgain(ctx context.Context, e event.DeleteEvent, q que
 		return
 	}
 	uses := func(addOn *addonv1beta1.ManagedClusterAddOn) bool {
-		return slices.Contains(chosen(addOn.Status.ConfigReferences), content)
+		return slices.Contains(addonconfig.ChosenBy(addOn.Status.ConfigReferences), content)
 	}
 	name := addonconfig.AddOnOf(e.Object)
 	using := c.oneThatStays(ctx, name, uses)
@@ -389,11 +389,7 @@ func (c *Configurer) ofNewName(ctx context.Context, o client.Object) (requests [
 
 // ofOrder maps a policy with other dependencies to its add-ons, and to those that depend on them.
 func (c *Configurer) ofOrder(ctx context.Context, o client.Object) (requests []ctrl.Request) {
-	order, err := c.Gates.Order(ctx, decode.LeaveOut)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "finding what depends on others")
-	}
-	for _, name := range order.Above(o.GetName()) {
+	for _, name := range c.Gates.Known(ctx).Above(o.GetName()) {
 		requests = append(requests, c.addOnsBy(ctx, addonapi.IndexName, name)...)
 	}
 	return requests

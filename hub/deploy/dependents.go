@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
@@ -176,11 +175,7 @@ func (r *Reconciler) watchDependents(b *builder.Builder) *builder.Builder {
 // ofOrder maps a policy with other dependencies to the add-ons on which any depends, or did: it may make a cycle that
 // they are in, or break it up.
 func (r *Reconciler) ofOrder(ctx context.Context, o client.Object) (requests []ctrl.Request) {
-	order, err := r.Gates.Order(ctx, decode.LeaveOut)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "finding what depends on others")
-	}
-	for name := range order.Concerns(o) {
+	for name := range r.Gates.Known(ctx).Concerns(o) {
 		requests = append(requests, r.addOnsNamed(ctx, name)...)
 	}
 	return requests
@@ -200,9 +195,5 @@ func (r *Reconciler) ofDependentWork(ctx context.Context, o client.Object) (requ
 }
 
 func (r *Reconciler) beforeIt(ctx context.Context, key types.NamespacedName) []ctrl.Request {
-	order, err := r.Gates.Order(ctx, decode.LeaveOut)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "finding what an add-on depends on", "addon", key.Name)
-	}
-	return r.Gates.OnCluster(ctx, key.Namespace, order.Depends(key.Name))
+	return r.Gates.OnCluster(ctx, key.Namespace, r.Gates.Known(ctx).Depends(key.Name))
 }

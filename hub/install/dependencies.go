@@ -2,8 +2,10 @@ package install
 
 import (
 	"context"
+	"maps"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,13 +24,6 @@ import (
 	"github.com/spokelet/spokelet/internal/policies"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
-
-// othersOn reads what the add-ons on a cluster mean for one of them.
-func (r *Reconciler) othersOn(ctx context.Context, order gate.Order, key types.NamespacedName) (gate.Others, error) {
-	return order.Others(key, func(there types.NamespacedName) (client.Object, error) {
-		return r.AddOns.PeekAddOn(ctx, there)
-	})
-}
 
 // observeDependencies reads what the policies say of an add-on that goes from clusters.
 func (r *Reconciler) observeDependencies(ctx context.Context, f *fleetFacts, name string) error {
@@ -64,13 +59,9 @@ func (r *Reconciler) confirmOthers(ctx context.Context, f fleetFacts, c candidat
 // relabel says of add-ons that no placement selects any more that other add-ons bring them along.
 func (r *Reconciler) relabel(ctx context.Context, p removals) error {
 	for _, c := range p.relabel {
-		after := copyOf(c.addon)
-		labels := map[string]string{}
-		for key, value := range c.addon.GetLabels() {
-			labels[key] = value
-		}
-		labels[names.LabelInstalledBy] = names.InstalledByDependency
-		after.SetLabels(labels)
+		after, want := copyOf(c.addon), metav1.ObjectMeta{Labels: maps.Clone(c.addon.GetLabels())}
+		metav1.SetMetaDataLabel(&want, names.LabelInstalledBy, names.InstalledByDependency)
+		after.SetLabels(want.Labels)
 		if _, err := reconcile.PatchMetadata(ctx, r.AddOns.Client, c.addon, after); client.IgnoreNotFound(err) != nil {
 			return err
 		}
@@ -105,7 +96,7 @@ func (r *Reconciler) ofDependent(ctx context.Context, o client.Object, gone bool
 	if isBrought(o) {
 		r.memory.bring(o.GetName())
 	}
-	order := r.orderForEvents(ctx)
+	order := r.Gates.Known(ctx)
 	for _, name := range order.Depends(o.GetName()) {
 		key := types.NamespacedName{Namespace: o.GetNamespace(), Name: name}
 		r.memory.follow(key, gone && r.broughtAlone(ctx, order, o.GetName(), key), r.Clock.Now())
@@ -120,14 +111,14 @@ func (r *Reconciler) broughtAlone(ctx context.Context, order gate.Order, gone st
 	if !slices.ContainsFunc(order.Dependents(key.Name), brings) {
 		return false
 	}
-	others, err := r.othersOn(ctx, order, key)
+	others, err := r.Gates.Others(ctx, order, key)
 	return err == nil && len(others.Bring) == 0
 }
 
 // ofOrder maps a policy with other dependencies to the add-ons that others bring along, or did, and to their removal.
 // It may make a cycle, or break it up.
 func (r *Reconciler) ofOrder(ctx context.Context, older, newer client.Object, q queue) {
-	for name := range r.orderForEvents(ctx).Concerns(older, newer) {
+	for name := range r.Gates.Known(ctx).Concerns(older, newer) {
 		r.memory.restart(name)
 		q.Add(ofFleet(name))
 		r.bring(ctx, name, q)
@@ -136,7 +127,7 @@ func (r *Reconciler) ofOrder(ctx context.Context, older, newer client.Object, q 
 
 // bring adds requests for an add-on on the clusters with others that bring it along.
 func (r *Reconciler) bring(ctx context.Context, name string, q queue) {
-	order := r.orderForEvents(ctx)
+	order := r.Gates.Known(ctx)
 	for _, d := range order.Dependents(name) {
 		if !d.Installs {
 			continue
@@ -149,14 +140,6 @@ func (r *Reconciler) bring(ctx context.Context, name string, q queue) {
 			log.FromContext(ctx).Error(err, "finding the clusters of an add-on", "addon", d.Name)
 		}
 	}
-}
-
-func (r *Reconciler) orderForEvents(ctx context.Context) gate.Order {
-	order, err := r.Gates.Order(ctx, decode.LeaveOut)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "finding what depends on others")
-	}
-	return order
 }
 
 // ofWindow maps a window to the removal of the add-ons of which a cluster may be unselected.

@@ -46,7 +46,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	f.selected, err = r.selected(ctx, key.Namespace, addonapi.StrategyOf(f.cma))
 	if err == nil {
 		var o gate.Others
-		o, err = r.othersOn(ctx, r.orderForEvents(ctx), key)
+		o, err = r.Gates.Others(ctx, r.Gates.Known(ctx), key)
 		f.brought = len(o.Bring) > 0
 	}
 	_, notReady := unready(f)
@@ -290,7 +290,7 @@ func (r *Reconciler) candidates(ctx context.Context, f fleetFacts, name string) 
 			c.managed, err = r.cluster(ctx, cluster)
 		}
 		if err == nil {
-			c.others, err = r.othersOn(ctx, f.order, key)
+			c.others, err = r.Gates.Others(ctx, f.order, key)
 		}
 		if decode.IsUnknown(err) {
 			all = append(all, candidate{cluster: cluster, absence: absence, unread: true})

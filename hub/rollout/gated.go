@@ -155,7 +155,7 @@ func (f facts) unused(surveys []survey, uncertain bool) []string {
 	for cluster, m := range f.members {
 		if !placed.Has(cluster) {
 			target := f.target(m.addOn(), -1)
-			left.Delete(gate.ContentName(f.cma.Name, addonconfig.Fingerprint(target.Rolled())))
+			left.Delete(gate.NameOfTarget(f.cma.Name, target))
 		}
 	}
 	names := sets.List(left)

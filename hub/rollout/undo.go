@@ -10,7 +10,6 @@ import (
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 
 	"github.com/spokelet/spokelet/hub/rollout/planner"
-	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/causes"
 	"github.com/spokelet/spokelet/internal/gate"
@@ -51,9 +50,9 @@ func (f facts) undoing(index int) *undoing {
 	if f.gate.Policy() == nil {
 		return nil
 	}
-	u := &undoing{placement: f.placementKey(index), returned: sets.New[string]()}
+	u := &undoing{placement: gate.KeyOfPlacement(f.cma, index), returned: sets.New[string]()}
 	u.from = f.target(&addonv1beta1.ManagedClusterAddOn{}, index)
-	u.content = gate.ContentName(f.cma.Name, addonconfig.Fingerprint(u.from.Rolled()))
+	u.content = gate.NameOfTarget(f.cma.Name, u.from)
 	u.how, u.retried = f.gate.Undo(u.placement, u.content), f.gate.Retried(u.content)
 	u.all, u.remembered = f.gate.Undone(u.placement, u.content), f.gate.Remembers(u.content)
 	switch {
@@ -63,15 +62,6 @@ func (f facts) undoing(index int) *undoing {
 		u.exhausted = f.gate.Exhausted(u.placement, u.content)
 	}
 	return u
-}
-
-// placementKey returns the name that policies have for a placement.
-func (f facts) placementKey(index int) string {
-	if index < 0 {
-		return policies.NoPlacement
-	}
-	ref := f.cma.Spec.InstallStrategy.Placements[index].PlacementRef
-	return addonapi.PlacementKey(ref.Namespace, ref.Name)
 }
 
 // plans reports whether a plan decides which clusters get their target, and how they get there.
@@ -133,12 +123,12 @@ func (u *undoing) held(m *member) string {
 	}
 	why := u.kept
 	if _, known := u.how.Return(u.from, m.references); why == "" && !known {
-		why = "no content completed before it"
+		why = gate.NothingBefore
 	}
 	if why == "" {
 		return ""
 	}
-	return causes.WaitsForTurn + "content " + u.content + " was undone, and " + why
+	return gate.WasUndone(u.content, why)
 }
 
 // verdict returns what holds a cluster where neither windows nor approvals do: one that returns was well with what it
@@ -171,7 +161,7 @@ func (p plan) undo(f facts, of planner.Placement, result planner.Result, index i
 		return time.Time{}
 	case u.all:
 		if u.clusters = result.Counts.Configured; u.kept != "" {
-			u.problem = "content " + u.content + " was undone, and its clusters keep what they have: " + u.kept
+			u.problem = u.remark()
 		}
 		return time.Time{}
 	}
@@ -242,7 +232,7 @@ func (f facts) undoAll(
 	case f.gate.Completed(u.placement, u.content): // One that joins later takes it from none.
 		why = "it completed before, and those that have it keep it"
 	case len(u.how.Completed) == 0:
-		why = "no content completed before it"
+		why = gate.NothingBefore
 	}
 	if why != "" {
 		u.problem = "content " + u.content + " is not undone: " + why

@@ -5,18 +5,11 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-
-	"github.com/spokelet/spokelet/internal/decode"
 )
 
 // ofPolicy maps a policy to the ClusterManagementAddOn of its name, and to those that depend on it.
 func (r *Reconciler) ofPolicy(ctx context.Context, o client.Object) (requests []ctrl.Request) {
-	order, err := r.Gates.Order(ctx, decode.LeaveOut)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "finding what depends on others")
-	}
-	for _, name := range order.Above(o.GetName()) {
+	for _, name := range r.Gates.Known(ctx).Above(o.GetName()) {
 		requests = append(requests, request(name))
 	}
 	return requests

@@ -26,10 +26,10 @@ func (u Undo) Return(undone Target, have []addonv1beta1.ConfigReference) (to []C
 	rolled := undone.rolledOf(have)
 	returned := !SameDesired(rolled, undone.Rolled())
 	applied, all := lastApplied(rolled)
-	all = all && !returned && !sameContents(applied, chosen(rolled)) && (u.Undone == nil || !u.Undone(applied))
+	all = all && !returned && !slices.Equal(applied, ChosenBy(rolled)) && (u.Undone == nil || !u.Undone(applied))
 	switch {
 	case returned && (u.Failed || len(u.Completed) == 0):
-		return chosen(rolled), len(rolled) > 0
+		return ChosenBy(rolled), len(rolled) > 0
 	case u.Failed && all && u.plausible(applied, undone):
 		return applied, true
 	case len(u.Completed) > 0:
@@ -61,9 +61,6 @@ func (u Undo) plausible(applied []Chosen, undone Target) bool {
 	return len(has) == len(kinds)
 }
 
-// sameContents reports whether two lists name the same contents, in their order.
-func sameContents(a, b []Chosen) bool { return slices.Equal(a, b) }
-
 // rolledOf returns those of the references of an add-on that a rollout controls.
 func (t Target) rolledOf(have []addonv1beta1.ConfigReference) []addonv1beta1.ConfigReference {
 	own := ownKinds(t.Desired)
@@ -77,10 +74,10 @@ func (t Target) rolledOf(have []addonv1beta1.ConfigReference) []addonv1beta1.Con
 }
 
 // ContentsOfRollout returns the contents of the target that a rollout controls.
-func (t Target) ContentsOfRollout() []Chosen { return chosen(t.Rolled()) }
+func (t Target) ContentsOfRollout() []Chosen { return ChosenBy(t.Rolled()) }
 
-// chosen returns the contents that references desire.
-func chosen(references []addonv1beta1.ConfigReference) []Chosen {
+// ChosenBy returns the contents that references desire.
+func ChosenBy(references []addonv1beta1.ConfigReference) []Chosen {
 	all := make([]Chosen, 0, len(references))
 	for _, r := range references {
 		if r.DesiredConfig != nil {
@@ -166,7 +163,7 @@ type Return struct {
 // can that the target, which was undone, has as well. What the policy does not have as completed, the agent of the
 // cluster may have written into its status: it counts where it is stored for the add-on.
 func (s *Store) Lacks(ctx context.Context, addOn string, r Return) (string, error) {
-	has := chosen(r.From.References)
+	has := ChosenBy(r.From.References)
 	for _, c := range r.To {
 		if slices.Contains(has, c) {
 			continue

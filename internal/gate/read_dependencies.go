@@ -104,13 +104,23 @@ func (r *Reader) state(ctx context.Context, d policies.Dependency, cluster strin
 	return StateOf(addOn, condition, has), nil
 }
 
-// Dependents returns the names of the add-ons that depend on one, for who is told that it changed.
-func (r *Reader) Dependents(ctx context.Context, addOn string) []string {
+// Known returns the order as far as it is known, for handlers of events: what cannot be read is logged or left out.
+func (r *Reader) Known(ctx context.Context) Order {
 	o, err := r.Order(ctx, decode.LeaveOut)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "finding what depends on an add-on", "addon", addOn)
+		log.FromContext(ctx).Error(err, "finding which add-ons depend on others")
 	}
-	return o.Named(addOn)
+	return o
+}
+
+// Dependents returns the names of the add-ons that depend on one, for who is told that it changed.
+func (r *Reader) Dependents(ctx context.Context, addOn string) []string {
+	return r.Known(ctx).Named(addOn)
+}
+
+// Others returns what the add-ons on a cluster mean for one that goes from it, by an order and the cache.
+func (r *Reader) Others(ctx context.Context, o Order, key types.NamespacedName) (Others, error) {
+	return o.Others(key, func(there types.NamespacedName) (client.Object, error) { return r.AddOns.PeekAddOn(ctx, there) })
 }
 
 // OnCluster returns requests for those of some add-ons that a cluster has.

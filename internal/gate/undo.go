@@ -12,10 +12,35 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/causes"
 	"github.com/spokelet/spokelet/internal/policies"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
+
+// NothingBefore is why nothing returns from a content where none is known that completed before it.
+const NothingBefore = "no content completed before it"
+
+// NameOfTarget returns the name by which the content of a target is approved and undone: what the rollout gives of it.
+func NameOfTarget(addOn string, t addonconfig.Target) string {
+	return ContentName(addOn, addonconfig.Fingerprint(t.Rolled()))
+}
+
+// KeyOfPlacement returns the name that policies have for a placement of an add-on, by its index; a negative one stands
+// for add-ons that no placement installs.
+func KeyOfPlacement(cma *addonv1beta1.ClusterManagementAddOn, index int) string {
+	if index < 0 {
+		return policies.NoPlacement
+	}
+	ref := cma.Spec.InstallStrategy.Placements[index].PlacementRef
+	return addonapi.PlacementKey(ref.Namespace, ref.Name)
+}
+
+// WasUndone returns what is said of a cluster that waits because a content was undone, and why it gets nothing else.
+func WasUndone(content, why string) string {
+	return causes.WaitsForTurn + "content " + content + " was undone, and " + why
+}
 
 // Rules returns the gate of an add-on with its policy alone, for callers that ask for no verdict.
 func (r *Reader) Rules(ctx context.Context, addOn string) (Gate, error) {
@@ -89,6 +114,19 @@ func (g Gate) mayNotReturnTo(placement, content string) bool {
 		slices.ContainsFunc(g.policy.Status.Undone, func(u policies.Undone) bool {
 			return u.Content == content && u.Action == policies.ActionUndo
 		})
+}
+
+// Remembers reports whether the policy says of a content that it is undone, for all clusters or for those that failed
+// with it, and that it may not be tried again.
+func (g Gate) Remembers(content string) bool {
+	switch {
+	case g.policy == nil:
+		return false
+	case slices.Contains(g.policy.Spec.Undo, content):
+		return true
+	}
+	is := func(u policies.Undone) bool { return u.Content == content }
+	return !g.Retried(content) && slices.ContainsFunc(g.policy.Status.Undone, is)
 }
 
 // Completed reports whether a content completed for a placement.

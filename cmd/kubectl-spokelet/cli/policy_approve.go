@@ -34,7 +34,7 @@ func (p *Plugin) approveContent() *cobra.Command {
 	return c
 }
 
-// choice is what a person wants to approve: a name, all waves of the only content that waits, or the only one that is
+// choice is what a command is to approve: a name, all waves of the only content that waits, or the only one that is
 // to be approved now.
 type choice struct {
 	name string
@@ -98,8 +98,8 @@ func approving(name string, policy *policies.AddOnPolicy, wanted choice) (senten
 	return edit, nil
 }
 
-// offers returns what clusters wait for and nobody approved: what is to be approved now, and the waves that have not
-// their turn. Of whole contents, all are to be approved now.
+// offers returns what clusters wait for and the policy does not approve: what is to be approved now, and the waves that
+// do not have their turn. Of whole contents, all are to be approved now.
 func offers(policy *policies.AddOnPolicy, whole bool) (now, later []offer) {
 	approved := func(name string) bool { return slices.Contains(policy.Spec.Approved, name) }
 	for _, c := range policy.Status.Contents {

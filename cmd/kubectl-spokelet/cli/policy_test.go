@@ -9,6 +9,27 @@ import (
 // pathAddOnPolicies is where AddOnPolicies are.
 const pathAddOnPolicies = "/apis/addon.spokelet.io/v1alpha1/addonpolicies"
 
+// ruleCase is a policy, a command about it, and what that says and writes; nothing for no write.
+type ruleCase struct {
+	policy map[string]any
+	args   []string
+	status int
+	says   string
+	writes string
+}
+
+func (c ruleCase) play(t *testing.T) {
+	h := ruled(c.policy)
+	got := plays(t, h, append([]string{"rollout"}, c.args...)...)
+	assert.Equal(t, c.status, got.status, got.errs)
+	assert.Contains(t, got.out+got.errs, c.says)
+	if c.writes == "" {
+		assert.Empty(t, h.written)
+		return
+	}
+	assert.Equal(t, []string{c.writes}, h.written)
+}
+
 // ruled is a hub with the AddOnPolicy of an add-on; nil for none.
 func ruled(policy map[string]any) *hub {
 	h := &hub{lists: map[string][]map[string]any{pathAddOnPolicies: {}}}
@@ -40,13 +61,7 @@ func TestARolloutIsPausedResumedAndApproved(t *testing.T) {
 	}
 	const test = `/logs [{"op":"test","path":"/metadata/uid","value":"u"},` +
 		`{"op":"test","path":"/metadata/generation","value":1},`
-	for sentence, tc := range map[string]struct {
-		policy map[string]any
-		args   []string
-		status int
-		says   string
-		writes string
-	}{
+	for sentence, tc := range map[string]ruleCase{
 		"without a policy one is made": {
 			nil, []string{"pause", "addon", "logs", "--reason", "incident 7"}, 0, "no cluster begins to change",
 			pathAddOnPolicies + ` {"apiVersion":"addon.spokelet.io/v1alpha1","kind":"AddOnPolicy","metadata":{"name":"logs"},` +
@@ -128,17 +143,7 @@ func TestARolloutIsPausedResumedAndApproved(t *testing.T) {
 		"where nothing waits": {asks([]any{"aaaaaaaaaaaa"}, content("aaaaaaaaaaaa", true)), []string{"approve", "addon", "logs"}, statusUse, "no cluster waits for an approval", ""},
 		"without approvals":   {nil, []string{"approve", "addon", "logs"}, statusUse, "needs no approval", ""},
 	} {
-		t.Run(sentence, func(t *testing.T) {
-			h := ruled(tc.policy)
-			got := plays(t, h, append([]string{"rollout"}, tc.args...)...)
-			assert.Equal(t, tc.status, got.status, got.errs)
-			assert.Contains(t, got.out+got.errs, tc.says)
-			if tc.writes == "" {
-				assert.Empty(t, h.written)
-				return
-			}
-			assert.Equal(t, []string{tc.writes}, h.written)
-		})
+		t.Run(sentence, tc.play)
 	}
 }
 

@@ -1,10 +1,6 @@
 package cli
 
-import (
-	"testing"
-
-	"github.com/stretchr/testify/assert"
-)
+import "testing"
 
 func TestAContentIsUndoneAndTriedAgain(t *testing.T) {
 	asks := func(contents ...any) map[string]any {
@@ -28,13 +24,7 @@ func TestAContentIsUndoneAndTriedAgain(t *testing.T) {
 		`{"op":"test","path":"/metadata/generation","value":1},`
 	behind := addOnPolicy(spec(map[string]any{}), asks(gives("ns/p", "bbbb")))
 	part(behind, "status")["observedGeneration"] = 0
-	for sentence, tc := range map[string]struct {
-		policy map[string]any
-		args   []string
-		status int
-		says   string
-		writes string
-	}{
+	for sentence, tc := range map[string]ruleCase{
 		"what the placement asks for is undone": {
 			addOnPolicy(spec(map[string]any{}), asks(gives("ns/p", "bbbb", "bbbb", "aaaa"))), []string{"undo", "addon", "logs"}, 0,
 			"content bbbb is undone, so clusters of placement ns/p return to content aaaa",
@@ -88,16 +78,6 @@ func TestAContentIsUndoneAndTriedAgain(t *testing.T) {
 		},
 		"where there is no policy": {nil, []string{"retry", "addon", "logs"}, statusUse, "nothing of the add-on was undone", ""},
 	} {
-		t.Run(sentence, func(t *testing.T) {
-			h := ruled(tc.policy)
-			got := plays(t, h, append([]string{"rollout"}, tc.args...)...)
-			assert.Equal(t, tc.status, got.status, got.errs)
-			assert.Contains(t, got.out+got.errs, tc.says)
-			if tc.writes == "" {
-				assert.Empty(t, h.written)
-				return
-			}
-			assert.Equal(t, []string{tc.writes}, h.written)
-		})
+		t.Run(sentence, tc.play)
 	}
 }

@@ -219,7 +219,9 @@ func (p *play) undo(ctx context.Context, s *suite.Session) error {
 		return err
 	}
 	key := agentKey(pacedName)
-	err = cluster.Until(ctx, "the Deployment to have v2", func(ctx context.Context) error { return hasVersion(ctx, s, key, "v2") })
+	err = cluster.Until(ctx, "the Deployment to have v2", func(ctx context.Context) error {
+		return hasVersion(ctx, s, key, "v2")
+	})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package twoclusters
 
 import (
+	"slices"
 	"time"
 
 	"github.com/spokelet/spokelet/test/e2e/cluster"
@@ -38,6 +39,11 @@ func New() *suite.Suite {
 }
 
 func (p *play) scenarios() []suite.Scenario {
+	return slices.Concat(p.ofAddOns(), p.ofPolicies(), p.ofFaults())
+}
+
+// ofAddOns are the scenarios of installation and of add-ons.
+func (p *play) ofAddOns() []suite.Scenario {
 	install, join, hello := []string{"install"}, []string{"join-and-accept"}, []string{"add-on-by-placement"}
 	return []suite.Scenario{
 		{Name: "install", Doc: "Hub manager and agent are installed from manifests/ with kustomize", Run: p.install},
@@ -77,6 +83,13 @@ func (p *play) scenarios() []suite.Scenario {
 			Name: "crash-loop", Needs: join, Run: p.crashLoop,
 			Doc: "The add-on's condition names the container that ends again and again, and how it ends",
 		},
+	}
+}
+
+// ofPolicies are the scenarios of policies and windows.
+func (p *play) ofPolicies() []suite.Scenario {
+	hello := []string{"add-on-by-placement"}
+	return []suite.Scenario{
 		{
 			Name: "maintenance-window", Needs: hello, Run: p.window,
 			Doc: "A change waits for a window, says until when, and begins when the clock opens it",
@@ -93,6 +106,13 @@ func (p *play) scenarios() []suite.Scenario {
 			Name: "dependency", Needs: hello, Run: p.depend,
 			Doc: "An add-on brings another one along and waits for it; both go in the reverse order",
 		},
+	}
+}
+
+// ofFaults are the scenarios of what goes wrong, of upgrades and of the end.
+func (p *play) ofFaults() []suite.Scenario {
+	install, join, hello := []string{"install"}, []string{"join-and-accept"}, []string{"add-on-by-placement"}
+	return []suite.Scenario{
 		{
 			Name: "pod-deleted", Needs: hello, Run: p.deletePods,
 			Doc: "The pods of agent, hub manager and add-on are deleted; their successors go on, without new certificates",
