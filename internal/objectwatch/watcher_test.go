@@ -43,6 +43,9 @@ type hub struct {
 	lists     map[string]int
 	changes   map[Ref]int
 	following map[*following]bool
+	// end ends the watcher and returns when it has: only then are all calls of the callback counted, since an answer
+	// changes before the call that tells of it.
+	end func()
 }
 
 // following is a watch that knows whether it was stopped.
@@ -135,11 +138,12 @@ func (h *hub) start(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- h.watcher.Start(ctx) }()
-	t.Cleanup(func() {
+	h.end = sync.OnceFunc(func() {
 		cancel()
 		assert.NoError(t, <-ended)
 		h.set(func(h *hub) { assert.Empty(t, h.following, "no watch outlives Start") })
 	})
+	t.Cleanup(h.end)
 }
 
 func ref(namespace, name string) Ref {
@@ -213,9 +217,6 @@ func TestAnObjectIsWatchedWhileSomebodyWantsIt(t *testing.T) {
 	h.await(t, map[Ref]string{a: "2", b: "3"})
 	require.NoError(t, h.Resource(widgets).Namespace("ns").Delete(t.Context(), "b", metav1.DeleteOptions{}))
 	h.await(t, map[Ref]string{b: "missing"})
-	h.set(func(h *hub) {
-		assert.Equal(t, map[Ref]int{a: 2, b: 3}, h.changes, "one call for each change of an answer")
-	})
 
 	h.watcher.Want("one", []Ref{b})
 	h.awaitWatches(t, 1)
@@ -226,6 +227,9 @@ func TestAnObjectIsWatchedWhileSomebodyWantsIt(t *testing.T) {
 	h.watcher.Want("two", nil)
 	h.awaitWatches(t, 0)
 	h.await(t, map[Ref]string{b: "Pending"})
+	h.end()
+	assert.Equal(t, map[Ref]int{a: 3, b: 4}, h.changes,
+		"one call for each change of an answer, and one when it is not wanted any more")
 	h.watcher.mu.Lock()
 	defer h.watcher.mu.Unlock()
 	assert.Empty(t, h.watcher.entries)
@@ -268,14 +272,13 @@ func TestWhatIsBeyondTheShareOfAnOwnerIsNotWatchedForIt(t *testing.T) {
 	h.awaitWatches(t, 2)
 	h.watcher.Want("two", nil, a)
 	h.await(t, map[Ref]string{a: "ShareExceeded", b: "1", c: "Pending"})
-	h.set(func(h *hub) {
-		assert.Equal(t, map[Ref]int{a: 2, b: 3, c: 4}, h.changes,
-			"one call for each change of an answer, and one when it is not wanted any more")
-	})
 	h.watcher.Want("one", nil)
 	h.watcher.Want("two", nil)
 	h.awaitWatches(t, 0)
 	h.await(t, map[Ref]string{a: "Pending", b: "Pending"})
+	h.end()
+	assert.Equal(t, map[Ref]int{a: 3, b: 4, c: 4}, h.changes,
+		"one call for each change of an answer, and one when it is not wanted any more")
 	h.watcher.mu.Lock()
 	defer h.watcher.mu.Unlock()
 	assert.Empty(t, h.watcher.entries)
