@@ -36,17 +36,19 @@ func guardsDependents(addOn *addonv1beta1.ManagedClusterAddOn, d dependentFacts)
 // They go first, with all that they have on the cluster. Until then it stays as it is, and its hooks do not begin.
 func decideDependents(f deletionFacts, p *deletionPlan) {
 	d := f.dependents
-	if !d.knows {
-		return // The hub manager says what it waits for.
-	}
-	if d.unknown == "" && len(d.there) == 0 {
+	if d.knows && d.unknown == "" && len(d.there) == 0 {
 		p.drop = []string{names.FinalizerDependents}
 		p.because = []string{"No add-on that depends on it is on the cluster any more."}
 		return
 	}
 	says := "The add-on goes after those on its cluster that depend on it: " + message.List(d.there, maxDependents, ", ") +
 		". Delete them, or take it out of spec.dependsOn of their AddOnPolicies."
-	if d.unknown != "" {
+	switch {
+	case !d.knows:
+		says = "The add-on goes after those on its cluster that depend on it, and the hub manager reads no AddOnPolicies: " +
+			"they are not served, or it may not list them. Its log says which. Mend that and restart it, or remove finalizer " +
+			names.FinalizerDependents + " from the add-on if none is left."
+	case d.unknown != "":
 		says = "The add-on goes after those on its cluster that depend on it, and it is not known which do: " + d.unknown +
 			"."
 	}

@@ -310,8 +310,11 @@ func (f fleetFacts) heldText(held []string) string {
 	// The text is the same whatever becomes of other clusters, and of what is known about these.
 	why := "placements stopped selecting %d clusters, and no edit of a Placement, of the listed placements or of a " +
 		"ManagedClusterSet explains it"
-	if len(f.placements) == 0 {
+	switch {
+	case len(f.placements) == 0:
 		why = "no AddOnPolicy brings it to %d clusters any more"
+	case f.others.brings:
+		why = "no placement selects, and no AddOnPolicy brings it to, %d clusters any more, and no edit explains it"
 	}
 	text := fmt.Sprintf(why+": %s. The add-on stays there. To remove it from exactly these clusters, set "+
 		"annotation %s=%s on this ClusterManagementAddOn",

@@ -12,6 +12,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/names"
@@ -113,11 +114,20 @@ func TestWhenAnAddOnGoesThatOthersDependOn(t *testing.T) {
 func TestWhatCountsForTheLimitOfWhatOthersBrought(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		follows bool
+		places  []*fleet.Decisions
 		held    int
-	}{"it follows the other add-on": {true, 0}, "no policy names it any more": {false, 30}} {
+		says    string
+	}{
+		"it follows the other add-on": {follows: true},
+		"no policy names it any more": {held: 30, says: "no AddOnPolicy brings it to 30 clusters any more"},
+		"no policy names it any more, and placements select it elsewhere": {
+			places: []*fleet.Decisions{decided("p", "x").known()}, held: 30,
+			says: "no placement selects, and no AddOnPolicy brings it to, 30 clusters any more, and no edit explains it: c000",
+		},
+	} {
 		f := crowd(30, func(f *fleetFacts) {
 			f.others = dependencyFacts{knows: true, brings: true}
-			f.placements = nil
+			f.placements = tc.places
 			for i := range f.candidates {
 				f.candidates[i].absence.follows = tc.follows
 				f.candidates[i].addon.SetLabels(map[string]string{names.LabelInstalledBy: names.InstalledByDependency})
@@ -126,9 +136,7 @@ func TestWhatCountsForTheLimitOfWhatOthersBrought(t *testing.T) {
 		r := decideRemovals(f)
 		assert.Len(t, r.held, tc.held, sentence)
 		assert.Len(t, r.remove, 30-tc.held, sentence)
-		if tc.held > 0 {
-			assert.Contains(t, r.annotations[names.AnnotationRemovalHeld], "no AddOnPolicy brings it to 30 clusters any more")
-		}
+		assert.Contains(t, r.annotations[names.AnnotationRemovalHeld], tc.says, sentence)
 	}
 }
 

@@ -73,6 +73,9 @@ func onAddOnRows() map[string]messageRow {
 		"it is deleted, and add-ons on its cluster depend on it": {
 			deleting("WaitingForDependents", "The add-on goes after those on its cluster"), ask, causes.DeletionWaits, "",
 		},
+		"the same, where the hub manager does not read policies, or one cannot be decoded": {
+			deleting("WaitingForDependents", "and the hub manager reads no AddOnPolicies"), ask, causes.DeletionWaits, "",
+		},
 		"it is deleted, and another add-on manager's finalizers are on it": {
 			deleting("ForeignFinalizers", "The add-on waits for its finalizers"), ask, causes.DeletionWaits, "",
 		},
