@@ -140,7 +140,7 @@ func (h *hub) start(t *testing.T) {
 	go func() { ended <- h.watcher.Start(ctx) }()
 	h.end = sync.OnceFunc(func() {
 		cancel()
-		assert.NoError(t, <-ended)
+		require.NoError(t, <-ended)
 		h.set(func(h *hub) { assert.Empty(t, h.following, "no watch outlives Start") })
 	})
 	t.Cleanup(h.end)
