@@ -251,7 +251,7 @@ func TestBeyondTheBoundObjectsAreLookedAtNowAndThen(t *testing.T) {
 	r.store.Claim(first, claims("a", "c"), nil)
 	r.store.Claim(second, map[manifest.ID]Key{there: watchOf("secrets", "ns")}, nil)
 	require.Eventually(t, func() bool { return r.store.Unwatched(second, there) }, waitFor, tick)
-	assert.Equal(t, 1, r.wokenBy(second), "its work looks for itself")
+	r.awaitWoken(t, second, 1, "its work looks for itself")
 	assert.False(t, r.store.Unwatched(first, thing("a")))
 	assert.Equal(t, Size{Works: 2, Objects: 3, Wanted: 2, Beyond: 1}, r.store.Size())
 

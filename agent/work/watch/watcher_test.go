@@ -68,6 +68,13 @@ func (r *running) wokenBy(o Owner) int {
 	return r.woken[o]
 }
 
+// awaitWoken waits until an owner was woken so often, and not more often. What the store says changes before that.
+func (r *running) awaitWoken(t *testing.T, o Owner, times int, why string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return r.wokenBy(o) >= times }, waitFor, tick, why)
+	assert.Equal(t, times, r.wokenBy(o), why)
+}
+
 // partial is the metadata of a ConfigMap in ns.
 func partial(name, version string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{
@@ -123,7 +130,7 @@ func TestWatcherTellsOfARefusalOnce(t *testing.T) {
 	h := Owner{Name: "w"}
 	r.store.Claim(h, claims("a"), nil)
 	require.Eventually(t, func() bool { return r.store.Unwatched(h, thing("a")) }, waitFor, tick)
-	assert.Equal(t, 1, r.wokenBy(h))
+	r.awaitWoken(t, h, 1, "once")
 }
 
 // Shows: work/watches-fail
