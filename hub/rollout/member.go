@@ -15,6 +15,10 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
+// settled is how long an add-on that becomes unavailable after it was completed counts as failed at least: a cluster
+// reports on its pods a moment after it has applied them.
+const settled = 10 * time.Second
+
 // member is what a rollout looks at of one add-on on one cluster, and nothing else of it: a hub has tens of thousands.
 type member struct {
 	cluster  string

@@ -1,13 +1,9 @@
 package addonconfig
 
 import (
-	"context"
-	"fmt"
 	"slices"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-
-	"github.com/spokelet/spokelet/internal/confighash"
 )
 
 // Undo says what the add-ons of a placement return to from a content that was undone.
@@ -150,41 +146,4 @@ func (c Chosen) reference(have []addonv1beta1.ConfigReference) addonv1beta1.Conf
 // Has reports whether a content completed for the placement, so that it is no agent who says that it was there.
 func (u Undo) Has(c Chosen) bool {
 	return slices.ContainsFunc(u.Completed, func(all []Chosen) bool { return slices.Contains(all, c) })
-}
-
-// Return is what an add-on returns to, To, by How, from a target that was undone, From.
-type Return struct {
-	From Target
-	How  Undo
-	To   []Chosen
-}
-
-// Lacks returns which content cannot be given again; empty when all can. Of kinds that are not stored, only the content
-// can that the target, which was undone, has as well. What the policy does not have as completed, the agent of the
-// cluster may have written into its status: it counts where it is stored for the add-on.
-func (s *Store) Lacks(ctx context.Context, addOn string, r Return) (string, error) {
-	has := ChosenBy(r.From.References)
-	for _, c := range r.To {
-		if slices.Contains(has, c) {
-			continue
-		}
-		if _, stored := confighash.Kind(c.ConfigGroupResource); !stored {
-			return Describe(c.Config()) + " is of a kind whose former contents are not stored", nil
-		}
-		if c.SpecHash == "" { // It did not exist, and the add-on does not support the kind.
-			continue
-		}
-		content := s.Kept
-		if r.How.Has(c) {
-			content = s.Content
-		}
-		kept, err := content(ctx, addOn, c)
-		if err != nil {
-			return "", fmt.Errorf("finding the content of %s that add-on %s had: %w", Describe(c.Config()), addOn, err)
-		}
-		if kept == nil {
-			return "the content that " + Describe(c.Config()) + " had is not stored any more", nil
-		}
-	}
-	return "", nil
 }
