@@ -139,16 +139,27 @@ func (f facts) unplaced() *undoing {
 	if action, _ := f.gate.OnFailure(); action != policies.ActionStop {
 		u.problem = "of add-ons that people install nothing is undone by itself, and spec.undo is"
 	}
-	well, failed := 0, 0
+	// Those that are well, that failed, and all: of the others, and of those that name what is new themselves.
+	var well, failed, all [2]int
 	for _, m := range f.members {
-		switch has := u.wanted(f, m, -1).Admitted(m.addOn()); {
+		target, of := u.wanted(f, m, -1), 0
+		if u.isOwn(target) {
+			of = 1
+		}
+		all[of]++
+		switch has := target.Admitted(m.addOn()); {
 		case has && m.applied():
-			well++
+			well[of]++
 		case has && m.progress == addonv1beta1.ProgressingReasonFailed:
-			failed++
+			failed[of]++
 		}
 	}
-	u.completes = well+failed == len(f.members) && well > 0 && well >= failed
+	of := 0
+	if all[0] == 0 {
+		of = 1
+	}
+	u.completes = well[of]+failed[of] == all[of] && well[of] > 0 && well[of] >= failed[of] && u.exhausted.Held == "" &&
+		(of == 0 || f.gate.Lets(u.content))
 	return u
 }
 

@@ -165,6 +165,7 @@ func (s *survey) judge(m *member, c *planner.Cluster) way {
 		return way{}
 	}
 	before := s.way(m, target)
+	c.Own = s.undo.isOwn(target)
 	c.State, c.Since, c.Due = s.state(m, target, before)
 	c.Broken, c.Fell = m.broken(), c.State == planner.Failed && !m.unhealthySince.IsZero()
 	if target.AwaitsOwn {

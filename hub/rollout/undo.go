@@ -24,6 +24,8 @@ type undoing struct {
 	// placement and content are the names that the policy has for them, and from is the target that the specs ask for.
 	placement, content string
 	from               addonconfig.Target
+	// news are the contents of it that are not in what clusters return to.
+	news []addonconfig.Chosen
 	// how says what clusters return to. all is set where all of them do, and kept is why they do not all the same.
 	how  addonconfig.Undo
 	all  bool
@@ -55,6 +57,10 @@ func (f facts) undoing(index int) *undoing {
 	u.content = gate.NameOfTarget(f.cma.Name, u.from)
 	u.how, u.retried = f.gate.Undo(u.placement, u.content), f.gate.Retried(u.content)
 	u.all, u.remembered = f.gate.Undone(u.placement, u.content), f.gate.Remembers(u.content)
+	u.news = u.from.ContentsOfRollout()
+	if len(u.how.Completed) > 0 {
+		u.news = slices.DeleteFunc(u.news, func(c addonconfig.Chosen) bool { return slices.Contains(u.how.Completed[0], c) })
+	}
 	switch {
 	case u.all:
 		u.kept = f.lacks[u.placement]
@@ -109,6 +115,9 @@ func (u *undoing) keeps(m *member, target addonconfig.Target, before way) bool {
 	u.returned.Insert(m.cluster)
 	return true
 }
+
+// isOwn reports whether a cluster has what is new in the content by the spec of its own add-on, whatever the policy says.
+func (u *undoing) isOwn(target addonconfig.Target) bool { return u != nil && target.NamesOwn(u.news) }
 
 // isExhausted reports whether too many contents were undone before.
 func (u *undoing) isExhausted() bool { return u != nil && !u.all && u.exhausted.Held != "" }
@@ -165,7 +174,8 @@ func (p plan) undo(f facts, of planner.Placement, result planner.Result, index i
 		}
 		return time.Time{}
 	}
-	u.completes, u.exceeded = result.Settled, result.Exceeded
+	u.completes = result.Settled && u.exhausted.Held == "" && (result.Shown || f.gate.Lets(u.content))
+	u.exceeded = result.Exceeded
 	action, after := f.gate.OnFailure()
 	for _, c := range of.Clusters {
 		a, decided := p.admissions[c.Name]

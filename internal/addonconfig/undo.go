@@ -72,6 +72,12 @@ func (t Target) rolledOf(have []addonv1beta1.ConfigReference) []addonv1beta1.Con
 // ContentsOfRollout returns the contents of the target that a rollout controls.
 func (t Target) ContentsOfRollout() []Chosen { return ChosenBy(t.Rolled()) }
 
+// NamesOwn reports whether the spec of the add-on itself names a configuration of the kind of one of the contents.
+func (t Target) NamesOwn(contents []Chosen) bool {
+	own := ownKinds(t.Desired)
+	return len(own) > 0 && slices.ContainsFunc(contents, func(c Chosen) bool { return own[c.ConfigGroupResource] })
+}
+
 // ChosenBy returns the contents that references desire.
 func ChosenBy(references []addonv1beta1.ConfigReference) []Chosen {
 	all := make([]Chosen, 0, len(references))

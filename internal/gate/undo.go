@@ -202,6 +202,11 @@ func (g Gate) Exhausted(placement, content string) Verdict {
 		"begins when spec.approved has it", g.policy.Name, tries, most, content))
 }
 
+// Lets reports whether neither a pause nor a missing approval holds a content, whatever its wave.
+func (g Gate) Lets(content string) bool {
+	return g.policy == nil || g.policy.Spec.Paused == nil && (!g.approves() || slices.Contains(g.policy.Spec.Approved, content))
+}
+
 // Paused is the verdict about what neither a window nor an approval holds, such as a return to a former content.
 func (g Gate) Paused() Verdict {
 	if g.policy == nil || g.policy.Spec.Paused == nil {

@@ -76,6 +76,9 @@ type Cluster struct {
 	// AwaitsOwn is since when a cluster that is InFlight awaits what its own spec names, which Held explains; zero for any
 	// other. It keeps its slot until its deadline, or for a minute, and is not a failure then.
 	AwaitsOwn time.Time
+	// Own is set where the spec of the add-on itself names what is new in the target: the cluster does not show whether
+	// that works, as long as there are others.
+	Own bool
 	// Leaving is set for a cluster that the placement does not select at the moment, and may select again soon. It keeps
 	// its slot and its failure, and the status does not count it.
 	Leaving bool
@@ -133,8 +136,9 @@ type Result struct {
 	FailingOf string
 	// Exceeded reports whether so many failed, with strategy All more than half of the clusters. Settled reports whether
 	// the target completed as far as it can: not so many failed, nothing moves or waits, and at least one cluster has it
-	// and is well, and not fewer than those that something of their own holds.
-	Exceeded, Settled bool
+	// and is well, and not fewer than those that something of their own holds. Clusters that are Own count where there are
+	// no others, which Shown denies.
+	Exceeded, Settled, Shown bool
 	// Remarks are further sentences for the author of the strategy.
 	Remarks []string
 	// Wake is the next instant at which the result changes by itself: the end of a soak or a deadline; zero for never.
@@ -210,10 +214,12 @@ func (r *Result) count(p Placement, members []member) {
 // settle finds out whether the target completed as far as it can, or failed.
 func (r *Result) settle(rules rules, held bool, members []member) {
 	var failures, well, kept int
+	r.Shown = slices.ContainsFunc(members, func(m member) bool { return !m.Own })
 	for n := range members {
 		switch m := &members[n]; {
 		case m.phase.failure():
 			failures++
+		case r.Shown && m.Own:
 		case m.phase == done && !m.Leaving:
 			well++
 		case m.phase != done:
@@ -222,7 +228,7 @@ func (r *Result) settle(rules rules, held bool, members []member) {
 	}
 	r.Exceeded = len(r.Failing) > 0 || rules.kind == clusterv1alpha1.All && 2*failures > len(members)
 	moves := held || r.Wave > 0 || len(r.New) > 0
-	r.Settled = r.Counts.Complete() || !moves && !r.Exceeded && well > 0 && well >= kept
+	r.Settled = well > 0 && (r.Counts.Complete() || !moves && !r.Exceeded && well >= kept)
 }
 
 // Complete reports whether all clusters of the placement have the target, those that leave and may come back at once as
