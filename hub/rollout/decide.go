@@ -10,6 +10,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/hub/rollout/planner"
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -92,6 +93,10 @@ func decide(f facts) plan {
 		p.stuck, p.undoings = append(p.stuck, s.stuck), append(p.undoings, s.undo)
 		p.gated.merge(s.gated)
 		p.wake = reconcile.Earliest(reconcile.Earliest(p.wake, s.stuck.recheck), s.gateWake)
+	}
+	if f.cma != nil && f.gate.Policy() != nil && !addonapi.InstalledByPlacements(f.cma) {
+		u, until := f.unplaced()
+		p.undoings, p.wake = append(p.undoings, u), reconcile.Earliest(p.wake, until)
 	}
 	uncertain, until := f.hold(given.Placements)
 	p.wake = reconcile.Earliest(p.wake, until)

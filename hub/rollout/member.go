@@ -83,6 +83,12 @@ func (m *member) saw(before *member, now time.Time) *member {
 			m.progressSince = before.progressSince
 		}
 	}
+	if m.way.Since.After(now) { // The clock of the hub manager that wrote it was ahead.
+		m.way.Since = now
+		if before != nil && before.uid == m.uid && before.way.Stage == m.way.Stage && !before.way.Since.After(now) {
+			m.way.Since = before.way.Since
+		}
+	}
 	return m
 }
 

@@ -60,6 +60,7 @@ func (f facts) placement(
 		},
 	}
 	s.common, s.placement.Undoes = s.undo.common(s.common), s.undo.returns()
+	s.placement.Completes = s.undo != nil
 	of.common = addonconfig.Fingerprint(s.common.Rolled())
 	s.leaving, s.stuck.recheck = selection.Leaving(f.now)
 	for _, cluster := range selection.Names {

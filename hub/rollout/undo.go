@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -116,7 +117,7 @@ func (u *undoing) keeps(m *member, target addonconfig.Target, before way) bool {
 	return true
 }
 
-// isOwn reports whether a cluster has what is new in the content by the spec of its own add-on, whatever the policy says.
+// isOwn reports whether a cluster has what is new in the content by the spec of its own add-on.
 func (u *undoing) isOwn(target addonconfig.Target) bool { return u != nil && target.NamesOwn(u.news) }
 
 // isExhausted reports whether too many contents were undone before.
@@ -234,7 +235,7 @@ func (f facts) undoAll(
 		u.problem = "nothing is undone: strategy All tolerates all failures, so that UndoAll never acts; use Undo"
 		return time.Time{}
 	}
-	if len(result.Failing) == 0 || f.gate.Paused().Held != "" {
+	if len(result.Failing) == 0 {
 		return time.Time{}
 	}
 	why := f.lacks[u.placement]
@@ -243,25 +244,39 @@ func (f facts) undoAll(
 		why = "it completed before, and those that have it keep it"
 	case len(u.how.Completed) == 0:
 		why = gate.NothingBefore
+	case len(u.from.Rolled()) > policies.MaxConfigurations:
+		why = fmt.Sprintf("it has more than %d configurations, so that it is not known whether it completed before",
+			policies.MaxConfigurations)
+	case f.gate.Paused().Held != "":
+		why = strings.TrimPrefix(f.gate.Paused().Held, causes.WaitsForTurn)
 	}
-	if why != "" {
+	at := f.failedAt(result).Add(after)
+	switch {
+	case why != "":
 		u.problem = "content " + u.content + " is not undone: " + why
 		return time.Time{}
-	}
-	since := make([]time.Time, 0, len(result.Failing))
-	for _, cluster := range result.Failing {
-		at := f.now // Its status is about to say so, or it has none.
-		if m := f.members[cluster]; m != nil && m.way.Counts() {
-			at = m.way.Since
-		}
-		since = append(since, at)
-	}
-	slices.SortFunc(since, time.Time.Compare)
-	if at := since[min(result.Tolerated, len(since)-1)].Add(after); f.now.Before(at) {
+	case f.now.Before(at):
+		u.problem = "content " + u.content + " is undone at " + at.UTC().Format(time.RFC3339) + ": " + result.FailingOf
 		return at
 	}
 	u.begins = result.FailingOf
 	return time.Time{}
+}
+
+// failedAt returns since when more clusters have failed than the strategy tolerates.
+func (f facts) failedAt(result planner.Result) time.Time {
+	since := make([]time.Time, 0, len(result.Failing))
+	for _, cluster := range result.Failing {
+		at := f.now // Its status is about to say so.
+		if m := f.members[cluster]; m != nil && m.way.Counts() {
+			at = m.way.Since
+		} else if w := f.ways[cluster]; m == nil && w.failed && !w.since.IsZero() {
+			at = w.since
+		}
+		since = append(since, at)
+	}
+	slices.SortFunc(since, time.Time.Compare)
+	return since[min(result.Tolerated, len(since)-1)]
 }
 
 // remark tells the author of a placement that its clusters do not have what the specs ask for.

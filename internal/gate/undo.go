@@ -204,7 +204,8 @@ func (g Gate) Exhausted(placement, content string) Verdict {
 
 // Lets reports whether neither a pause nor a missing approval holds a content, whatever its wave.
 func (g Gate) Lets(content string) bool {
-	return g.policy == nil || g.policy.Spec.Paused == nil && (!g.approves() || slices.Contains(g.policy.Spec.Approved, content))
+	return g.policy == nil || g.policy.Spec.Paused == nil &&
+		(!g.approves() || slices.Contains(g.policy.Spec.Approved, content))
 }
 
 // Paused is the verdict about what neither a window nor an approval holds, such as a return to a former content.
