@@ -186,6 +186,9 @@ func (p plan) undo(f facts, of planner.Placement, result planner.Result, index i
 		if u.has(c.Name) {
 			u.clusters++
 			a.undo, a.way = true, addonconfig.Way{}
+			if m, paused := f.members[c.Name], f.gate.Paused(); paused.Held != "" && len(m.references) == 0 {
+				a.granted, a.reason = false, paused.Held // It is created again, and begins when the pause ends.
+			}
 		} else if m := f.members[c.Name]; action == policies.ActionUndo && !u.retried && a.granted && a.way.Counts() {
 			var until time.Time
 			if target := u.wanted(f, m, index); target.Admitted(m.addOn()) {

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -213,4 +214,26 @@ func TestNoNewcomerTakesALargeContentThatCompletedFromTheOthers(t *testing.T) {
 	f.members = membersOf(a, well)
 	policy.Status = statusOf(f, decide(f))
 	assert.Empty(t, policy.Status.Undone, "b has what completed, and loses it because of cluster a")
+}
+
+// An add-on failed with a content and returned from it. It is created again: it gets what it had, unless the policy is
+// paused, as every add-on that begins.
+//
+// Shows: policies/undo-person
+func TestAPauseHoldsAnAddOnThatIsCreatedAgainAndWouldReturn(t *testing.T) {
+	cfg := fixture.Template("t")
+	for sentence, paused := range map[string]*policies.Pause{"it begins": nil, "it waits": {Reason: "ask Ann"}} {
+		t.Run(sentence, func(t *testing.T) {
+			f, _ := underPolicy(cfg, policies.AddOnPolicySpec{
+				OnFailure: &policies.OnFailure{Action: policies.ActionUndo}, Paused: paused,
+			}, fixture.AddOn("a"))
+			f.ways = map[string]way{"a": {
+				target: addonconfig.Fingerprint([]addonv1beta1.ConfigReference{fixture.Desires(cfg, "new")}), failed: true, undone: true,
+			}}
+			a := decide(f).admissions["a"]
+			assert.True(t, a.undo, "it does not get again what it failed with")
+			assert.Equal(t, paused == nil, a.granted, a.reason)
+			assert.Equal(t, paused != nil, strings.Contains(a.reason, "is paused: ask Ann"), a.reason)
+		})
+	}
 }
