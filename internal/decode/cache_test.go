@@ -36,12 +36,22 @@ type server struct {
 	status int
 	lists  int
 	events chan string
+	// watches is how many watches began, open how many of them have not ended.
+	watches, open int
 }
 
 func (s *server) set(status int, items ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status, s.items = status, items
+}
+
+// watching counts a watch that begins, 1, or ends, -1.
+func (s *server) watching(change int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watches += max(change, 0)
+	s.open += change
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -61,6 +71,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, listOf(items...))
 		return
 	}
+	s.watching(1)
+	defer s.watching(-1)
 	w.WriteHeader(http.StatusOK)
 	out := http.NewResponseController(w)
 	_ = out.Flush()
@@ -201,6 +213,11 @@ func TestAWatchThatBreaksOnAnObjectContinuesWithoutIt(t *testing.T) {
 	w.events <- `{"type":"ADDED","object":` + bad + `}` // the watch decodes as a whole, and ends
 	eventually(t, func() bool { return IsUnknown(w.get(t, "bad")) }, "it is known to exist")
 	require.NoError(t, w.get(t, "good"))
+	eventually(t, func() bool {
+		w.server.mu.Lock()
+		defer w.server.mu.Unlock()
+		return w.watches > 1 && w.open == 1
+	}, "it watches again, and the watch that ended takes no event any more")
 	w.events <- `{"type":"ADDED","object":` + strings.Replace(good, `"good"`, `"later"`, 1) + `}`
 	eventually(t, func() bool { return w.get(t, "later") == nil }, "the watch goes on")
 }

@@ -46,7 +46,7 @@ func (r *running) opens(t *testing.T, before ...*watch.RaceFreeFakeWatcher) {
 // says waits until the handler received so much.
 func (r *running) says(t *testing.T, want ...string) {
 	t.Helper()
-	assert.Eventually(t, func() bool { return len(r.read()) >= len(want) }, patience, tick)
+	r.steps(t, endedPause, func() bool { return len(r.read()) >= len(want) })
 	assert.Equal(t, want, r.read())
 }
 
@@ -116,19 +116,16 @@ func TestAWatchOfEventsThatDoesNotGetOnBeginsAgain(t *testing.T) {
 			r.clock.Step(leastBetween)
 			r.set(func(s *server) { s.version, s.poison = "20", map[string]*apierrors.StatusError{"11": bad} })
 			r.open().Stop()
-			require.Eventually(t, func() bool {
-				r.clock.Step(time.Second)
-				return count(r.read(), "replace") == 2 && r.open() != nil
-			}, patience, tick)
+			r.steps(t, time.Second, func() bool { return count(r.read(), "replace") == 2 && r.open() != nil })
 			assert.Empty(t, silent, "it took some seconds")
 
 			r.set(func(s *server) { s.poison["20"] = bad })
 			r.open().Stop()
-			require.Eventually(t, func() bool { r.clock.Step(10 * time.Second); return len(silent) > 0 }, patience, tick)
+			r.steps(t, 10*time.Second, func() bool { return len(silent) > 0 })
 			assert.LessOrEqual(t, count(r.read(), "replace"), 1+mostBeginnings, "its caller polls instead")
-			require.Eventually(t, func() bool { r.clock.Step(10 * time.Second); return len(silent) > 1 }, patience, tick)
+			r.steps(t, 10*time.Second, func() bool { return len(silent) > 1 })
 			r.set(func(s *server) { s.version, s.poison = "30", nil })
-			require.Eventually(t, func() bool { r.clock.Step(10 * time.Second); return r.open() != nil }, patience, tick)
+			r.steps(t, 10*time.Second, func() bool { return r.open() != nil })
 		})
 	}
 }
@@ -147,15 +144,12 @@ func TestAWatchOfEventsWhoseVersionIsForgottenBeginsAtOnce(t *testing.T) {
 		})
 		r.open().Stop()
 		if n < mostBeginnings {
-			require.Eventually(t, func() bool {
-				r.clock.Step(100 * time.Millisecond)
-				return count(r.read(), "replace") > before && r.open() != nil
-			}, patience, tick)
+			r.steps(t, 100*time.Millisecond, func() bool { return count(r.read(), "replace") > before && r.open() != nil })
 			assert.Less(t, r.clock.Since(edited), 5*time.Second)
 			assert.Empty(t, silent)
 			continue
 		}
-		require.Eventually(t, func() bool { r.clock.Step(100 * time.Millisecond); return len(silent) > 0 }, patience, tick)
+		r.steps(t, 100*time.Millisecond, func() bool { return len(silent) > 0 })
 		assert.Less(t, r.clock.Since(edited), 5*time.Second, "what shows nothing for minutes is told at once")
 	}
 	require.True(t, r.passes(t, 2*leastBetween, func() bool { return r.open() != nil }), "and it comes back")
@@ -173,7 +167,7 @@ func TestAWatchOfEventsThatIsAlwaysCutOffIsSilent(t *testing.T) {
 			return events, err
 		}
 	})
-	require.Eventually(t, func() bool { r.clock.Step(5 * time.Second); return len(silent) > 0 }, patience, tick)
+	r.steps(t, 5*time.Second, func() bool { return len(silent) > 0 })
 	require.ErrorIs(t, <-silent, errCutOff)
 }
 
@@ -189,7 +183,7 @@ func TestAWatchOfEventsComesBackSoonAfterAnOutage(t *testing.T) {
 	}
 	r.set(func(s *server) { s.listErr, s.watchErr = nil, nil })
 	healed := r.clock.Now()
-	require.Eventually(t, func() bool { r.clock.Step(time.Second); return r.open() != nil }, patience, tick)
+	r.steps(t, time.Second, func() bool { return r.open() != nil })
 	assert.LessOrEqual(t, r.clock.Since(healed), lastPause+10*time.Second)
 }
 
@@ -203,15 +197,7 @@ func TestAWatchThatAnOverloadedServerRefusesSaysSoAndListsNothing(t *testing.T) 
 	r := start(t, &server{version: "10", watchErr: wait}, func(w *Watch[*corev1.ConfigMap]) {
 		w.Silent, w.Resumed = func(err error) { silent <- err }, func() { resumed <- true }
 	})
-	step := func(until func() bool) {
-		require.Eventually(t, func() bool {
-			if r.clock.HasWaiters() {
-				r.clock.Step(5 * time.Second)
-			}
-			return until()
-		}, patience, tick)
-	}
-	step(func() bool { return len(silent) > 0 })
+	r.steps(t, 5*time.Second, func() bool { return len(silent) > 0 })
 	require.ErrorIs(t, <-silent, wait)
 	assert.GreaterOrEqual(t, r.clock.Since(epoch), silentAfter, "most refusals go away by themselves")
 	require.Len(t, r.logged(), 1)
@@ -223,12 +209,12 @@ func TestAWatchThatAnOverloadedServerRefusesSaysSoAndListsNothing(t *testing.T) 
 	assert.Empty(t, silent, "it is told once")
 	assert.Equal(t, 1, r.listed(), "an API server that refuses watches gets no lists")
 	r.set(func(s *server) { s.watchErr = nil })
-	step(func() bool { return r.open() != nil })
+	r.steps(t, 5*time.Second, func() bool { return r.open() != nil })
 	require.Eventually(t, func() bool { return len(resumed) == 1 }, patience, tick)
 	assert.Equal(t, 2, r.listed(), "and one when it accepts the watch: its store may have been put back meanwhile")
 	r.set(func(s *server) { s.watchErr = wait })
 	r.open().Stop()
-	step(func() bool { return len(silent) > 0 })
+	r.steps(t, 5*time.Second, func() bool { return len(silent) > 0 })
 }
 
 func TestAStoreThatIsPutBackDuringALongOutageIsNoticed(t *testing.T) {
@@ -256,10 +242,7 @@ func TestRelistComesToAWatchOfEventsThatIsCutOffNowAndThen(t *testing.T) {
 	for range 3 {
 		before := r.open()
 		r.clock.Step(40 * time.Minute)
-		if before.IsStopped() {
-			continue
-		}
-		before.Stop()
+		before.Stop() // by then it may have been stopped, to list again
 		r.opens(t, before)
 	}
 	require.Eventually(t, func() bool { r.clock.Step(time.Second); return count(r.read(), "replace") > 1 }, patience, tick)
@@ -287,6 +270,6 @@ func TestListsDoNotMakeUpForAWatchOfEventsThatKeepsFailing(t *testing.T) {
 	r := start(t, api, func(w *Watch[*corev1.ConfigMap]) {
 		w.Source.EventsOnly, w.Silent = true, func(err error) { silent <- err }
 	})
-	require.Eventually(t, func() bool { r.clock.Step(lastPause); return len(silent) > 0 }, patience, tick)
+	r.steps(t, lastPause, func() bool { return len(silent) > 0 })
 	r.says(t, "replace at 10:")
 }

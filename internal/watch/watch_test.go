@@ -186,6 +186,21 @@ func (r *running) logged() []string {
 	return append([]string(nil), r.logs...)
 }
 
+// steps lets time pass until a condition holds, a step whenever the watch waits for the clock. While it works the clock
+// stands, so that what is said of the time that passed holds however slow the machine is.
+func (r *running) steps(t *testing.T, step time.Duration, until func() bool) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		if until() {
+			return true
+		}
+		if r.clock.HasWaiters() {
+			r.clock.Step(step)
+		}
+		return false
+	}, patience, tick)
+}
+
 func configMap(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
@@ -215,12 +230,7 @@ func TestAWatchBeginsWithThePresentState(t *testing.T) {
 	require.Eventually(t, func() bool { return r.open() != nil }, patience, tick)
 	r.set(func(s *server) { s.watchErr = apierrors.NewInternalError(errors.New("cut off")) })
 	r.open().Stop()
-	require.Eventually(t, func() bool {
-		if r.clock.HasWaiters() {
-			r.clock.Step(time.Second)
-		}
-		return r.listed() >= 3
-	}, patience, tick)
+	r.steps(t, time.Second, func() bool { return r.listed() >= 3 })
 	r.set(func(s *server) {
 		assert.Empty(t, s.options[0].ResourceVersion)
 		for _, later := range s.options[1:] {

@@ -8,9 +8,12 @@ import (
 	"io"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -39,7 +42,7 @@ func (c *ControlPlane) Apply(ctx context.Context, yamlDocs ...[]byte) error {
 			}
 		}
 	}
-	return nil
+	return a.serve(ctx)
 }
 
 // Decode splits a YAML stream into its objects; empty documents are left out.
@@ -64,6 +67,8 @@ type applier struct {
 	plane  *ControlPlane
 	client dynamic.Interface
 	mapper *restmapper.DeferredDiscoveryRESTMapper
+	// defined are the kinds of the CustomResourceDefinitions that may not be served yet.
+	defined []schema.GroupVersionKind
 }
 
 func newApplier(c *ControlPlane) (*applier, error) {
@@ -83,6 +88,9 @@ func (a *applier) apply(ctx context.Context, object *unstructured.Unstructured) 
 	gvk := object.GroupVersionKind()
 	mapping, err := a.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
+		if err := a.serve(ctx); err != nil {
+			return err
+		}
 		a.mapper.Reset()
 		mapping, err = a.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	}
@@ -100,6 +108,11 @@ func (a *applier) apply(ctx context.Context, object *unstructured.Unstructured) 
 	if gvk.Kind != "CustomResourceDefinition" {
 		return nil
 	}
+	kinds, err := kindsOf(object)
+	if err != nil {
+		return err
+	}
+	a.defined = append(a.defined, kinds...)
 	return a.plane.poll(ctx, "CustomResourceDefinition "+object.GetName(), func(ctx context.Context) error {
 		live, err := to.Get(ctx, object.GetName(), metav1.GetOptions{})
 		if err != nil {
@@ -107,6 +120,46 @@ func (a *applier) apply(ctx context.Context, object *unstructured.Unstructured) 
 		}
 		return established(live)
 	})
+}
+
+// kindsOf returns the kinds that a CustomResourceDefinition serves, in each of their versions.
+func kindsOf(definition *unstructured.Unstructured) ([]schema.GroupVersionKind, error) {
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(definition.Object, &crd); err != nil {
+		return nil, fmt.Errorf("reading it: %w", err)
+	}
+	var kinds []schema.GroupVersionKind
+	for _, version := range crd.Spec.Versions {
+		if version.Served {
+			kinds = append(kinds, schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind})
+		}
+	}
+	return kinds, nil
+}
+
+// serve waits until the API server names and serves all that was defined, which it does a moment after it says that a
+// definition is established.
+func (a *applier) serve(ctx context.Context) error {
+	if len(a.defined) == 0 {
+		return nil
+	}
+	err := a.plane.poll(ctx, "the API server to serve what is defined", func(ctx context.Context) error {
+		a.mapper.Reset()
+		for _, gvk := range a.defined {
+			mapping, err := a.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+			if err != nil {
+				return err
+			}
+			// Any other error comes from who serves it.
+			_, err = a.client.Resource(mapping.Resource).List(ctx, metav1.ListOptions{Limit: 1})
+			if apierrors.IsNotFound(err) {
+				return err
+			}
+		}
+		return nil
+	})
+	a.defined = nil
+	return err
 }
 
 // established returns an error that says why a CustomResourceDefinition is not served yet.

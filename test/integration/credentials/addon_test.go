@@ -368,8 +368,9 @@ func TestASecretOfAFormerAgentIsTakenOver(t *testing.T) {
 	stop := m.serve(config)
 	m.enable(addonv1beta1.HealthCheckModeCustomized, m.addonNamespace, kubeClient("user"))
 	m.approve(m.awaitRequests(hello, 1)[0])
-	secret := m.awaitSecret(m.addonNamespace, helloKube)
+	m.awaitSecret(m.addonNamespace, helloKube)
 	stop()
+	secret := m.secret(m.addonNamespace, helloKube) // as the agent left it
 	// As an agent leaves it that marks nothing.
 	secret.Labels, secret.Annotations = nil, nil
 	secret.Data["theirs"] = []byte("stays")

@@ -118,12 +118,12 @@ func TestAMissingGrantIsToldWithTheWayToGiveIt(t *testing.T) {
 	t.Parallel()
 	f := install(t, "ungranted", "resources: [configmaps], verbs: [get, list]", "resources: [secrets], verbs: [get]",
 		`hub-permission: "true"`, `hub-permission: "false"`)
-	message := f.condition(t, "RegistrationApplied", metav1.ConditionFalse, "SetPermissionFailed").Message
-	assert.Contains(t, message, "ClusterRole ungranted-admin cannot be bound for the agent in namespace ungranted-cluster: "+
-		"ServiceAccount open-cluster-management-hub/addon-manager-controller-sa may not grant rights that it does not have.")
-	assert.Contains(t, message, "kubectl create clusterrolebinding addon-manager-ungranted-admin "+
-		"--clusterrole=ungranted-admin --serviceaccount=open-cluster-management-hub:addon-manager-controller-sa")
-	assert.Contains(t, message, "secrets", "the API server says which rights are missing")
+	message := f.says(t, "RegistrationApplied", metav1.ConditionFalse, "SetPermissionFailed",
+		"ClusterRole ungranted-admin cannot be bound for the agent in namespace ungranted-cluster: "+
+			"ServiceAccount open-cluster-management-hub/addon-manager-controller-sa may not grant rights that it does not have.",
+		"kubectl create clusterrolebinding addon-manager-ungranted-admin "+
+			"--clusterrole=ungranted-admin --serviceaccount=open-cluster-management-hub:addon-manager-controller-sa",
+		"secrets") // the API server says which rights are missing
 	assert.NotContains(t, message, "ungranted-reader", "the other permission is set")
 	assert.NotNil(t, binding(t.Context(), "ungranted-shared",
 		"open-cluster-management:ungranted:role:agent:cluster:ungranted-cluster"))

@@ -70,9 +70,9 @@ func TestARoleInAllNamespacesIsBoundWithItsOwnConsentOnly(t *testing.T) { // not
 	ctx := t.Context()
 	with := "          - {type: AllNamespaces, allNamespaces: {clusterRoleName: wide-admin}}\n" + everywhere
 	f := install(t, "wide", everywhere, with)
-	message := f.condition(t, "RegistrationApplied", metav1.ConditionFalse, "SetPermissionFailed").Message
-	assert.Contains(t, message, "ClusterRole wide-admin cannot be bound for the agent in all namespaces: no administrator")
-	assert.Contains(t, message, "kubectl create clusterrole bind-wide-admin-everywhere --verb=bind,bind-in-all-namespaces ")
+	f.says(t, "RegistrationApplied", metav1.ConditionFalse, "SetPermissionFailed",
+		"ClusterRole wide-admin cannot be bound for the agent in all namespaces: no administrator",
+		"kubectl create clusterrole bind-wide-admin-everywhere --verb=bind,bind-in-all-namespaces ")
 	f.work(t, nil)
 	assert.NotNil(t, binding(ctx, f.cluster, "open-cluster-management:wide:clusterrole:agent"), "the rest is granted")
 	assert.Nil(t, f.wide(ctx))

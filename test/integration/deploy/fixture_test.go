@@ -128,6 +128,23 @@ func (f fixture) condition(
 	return found
 }
 
+// says waits until a condition is as it should be and its message has the parts. Until the API server knows a role that
+// was just made, a message can say that.
+func (f fixture) says(t *testing.T, kind string, status metav1.ConditionStatus, reason string, parts ...string) string {
+	t.Helper()
+	var message string
+	suite.Eventually(t, func() error {
+		message = f.condition(t, kind, status, reason).Message
+		for _, part := range parts {
+			if !strings.Contains(message, part) {
+				return fmt.Errorf("%s does not say %q: %s", kind, part, message)
+			}
+		}
+		return nil
+	})
+	return message
+}
+
 // work waits for the first work of the add-on and returns it.
 func (f fixture) work(t *testing.T, check func(*workv1.ManifestWork) bool) *workv1.ManifestWork {
 	t.Helper()

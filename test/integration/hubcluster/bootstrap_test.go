@@ -129,5 +129,8 @@ func boundAccount(t *testing.T, cluster string) client.Client {
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: names.NamespaceBootstrap, Name: name}},
 	}))
 	c := plane.Account(t, names.NamespaceBootstrap, name)
+	suite.Eventually(t, func() error { // the API server hears of its role
+		return c.Create(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}, client.DryRunAll)
+	})
 	return c
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -259,7 +260,9 @@ func settleNeighbour(t *testing.T, bootstrap client.Client) *certificatesv1.Cert
 	request(t, bootstrap, name, nil)
 	expectClock(t, name, metav1.ConditionTrue, "ManagedClusterClockSynced")
 	expectTaint(t, name, clusterv1.ManagedClusterTaintUnreachable)
-	return relabelled(t, request(t, agentClient(t, name), name, nil), "orders1")
+	asked := relabelled(t, request(t, agentClient(t, name), name, nil), "orders1")
+	suite.Quiet(t, time.Second, func() string { return fmt.Sprint(neighbourVersions(t)) })
+	return asked
 }
 
 // neighbourVersions returns the resourceVersions of what the hub holds of the neighbour.

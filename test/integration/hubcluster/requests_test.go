@@ -1,6 +1,7 @@
 package hubcluster_test
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,7 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
@@ -203,8 +206,11 @@ func acceptedAgent(t *testing.T, cluster string) client.Client {
 	expectCondition(t, cluster, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue,
 		"HubClusterAdminAccepted")
 	agent := userClient(t, csr.ClusterUser(cluster, "agent"), csr.ClusterGroup(cluster), csr.GroupManagedClusters)
-	suite.Eventually(t, func() error {
-		return agent.Get(t.Context(), client.ObjectKey{Name: cluster}, &clusterv1.ManagedCluster{})
+	suite.Eventually(t, func() error { // the API server hears of each of its roles by itself
+		return errors.Join(
+			agent.Get(t.Context(), client.ObjectKey{Name: cluster}, &clusterv1.ManagedCluster{}),
+			agent.List(t.Context(), &addonv1alpha1.ManagedClusterAddOnList{}, client.InNamespace(cluster)),
+			agent.List(t.Context(), &workv1.ManifestWorkList{}, client.InNamespace(cluster)))
 	})
 	return agent
 }

@@ -23,9 +23,10 @@ func TestACertificateOfSecondsIsRenewedWithoutAPerson(t *testing.T) {
 	first, choices := m.certificate(), m.choices()
 	m.awaitNewCertificate(first)
 	requests := m.requests(brief)
-	require.Len(t, requests, 2)
+	require.GreaterOrEqual(t, len(requests), 2) // and one more where this took as long as a certificate lives
+	m.eventually(func() bool { return len(m.undecided(brief)) == 0 }, "a renewal is approved by the hub manager")
 	for _, request := range requests {
-		assert.NotEmpty(t, request.Status.Certificate, "the renewal is approved by the hub manager")
+		m.eventually(func() bool { return len(m.signed(brief, request.Name)) > 0 }, "request %s has its certificate", request.Name)
 	}
 	m.awaitNewCertificate(m.certificate())
 	assert.Equal(t, choices, m.choices(), "the serving phase goes on")
@@ -42,7 +43,7 @@ func TestAnAgentThatRestartsWithItsCredentialDoesNotJoinAgain(t *testing.T) {
 	id := string(m.secret().Data[csr.KeyAgentName])
 	m.restart()
 	m.awaitJoined(brief)
-	assert.Empty(t, m.undecided(brief))
+	m.eventually(func() bool { return len(m.undecided(brief)) == 0 }, "no request waits for a person")
 	assert.Equal(t, id, string(m.secret().Data[csr.KeyAgentName]))
 	m.awaitNewCertificate(m.certificate())
 	for _, request := range m.requests(brief)[1:] {

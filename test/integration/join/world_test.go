@@ -249,6 +249,14 @@ func (m *member) requests(h *hubSide) []certificatesv1.CertificateSigningRequest
 	return own
 }
 
+// signed returns the certificate of a request.
+func (m *member) signed(h *hubSide, name string) []byte {
+	m.t.Helper()
+	var request certificatesv1.CertificateSigningRequest
+	require.NoError(m.t, h.Client.Get(m.t.Context(), types.NamespacedName{Name: name}, &request))
+	return request.Status.Certificate
+}
+
 // undecided returns those that nobody decided about.
 func (m *member) undecided(h *hubSide) []certificatesv1.CertificateSigningRequest {
 	m.t.Helper()

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -55,9 +56,14 @@ func startRollout(t suite.T) {
 	require.NoError(t, err)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{sent, next} })
 	program = suite.StartProgram(t, "the rollout", func(ctx context.Context) error {
-		return newManager(t, config).Start(ctx)
+		mgr := newManager(t, config)
+		cached.Store(&addonapi.Client{Client: mgr.GetClient()})
+		return mgr.Start(ctx)
 	})
 }
+
+// cached reads what the rollout knows.
+var cached atomic.Pointer[addonapi.Client]
 
 // newManager returns a manager that configures add-ons and rolls them out, and finds no agent to deploy.
 func newManager(t suite.T, config *rest.Config) ctrl.Manager {

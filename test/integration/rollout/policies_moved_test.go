@@ -138,6 +138,11 @@ func TestAWindowThatIsBeingDeletedHoldsNobody(t *testing.T) {
 	window.Finalizers = []string{"example.com/kept"}
 	w.create(window)
 	w.labels(clusters[0], map[string]string{"frozen": w.addon})
+	suite.Eventually(w, suite.Checks(func(c assert.TestingT) {
+		if assert.NoError(c, plane.Client.Get(w.Context(), client.ObjectKeyFromObject(window), window)) {
+			assert.EqualValues(c, 1, window.Status.Clusters)
+		}
+	}))
 	w.edit("two")
 	w.eventuallyHolds(clusters[0], old, "MaintenanceWindow "+w.addon+" denies it")
 	require.NoError(t, plane.Client.Delete(w.Context(), window))

@@ -128,6 +128,7 @@ func TestAClusterReturnsFromWhatItFailedWith(t *testing.T) {
 	w.eventuallyRuled(func(c assert.TestingT, status policies.AddOnPolicyStatus) { assert.Empty(c, status.Undone) })
 	w.desires(clusters[0], w.hash(w.usesTemplate("t")))
 
+	w.within("1h")
 	w.edit("three") // Another content is another one.
 	w.eventuallyDesires(clusters[0], w.usesTemplate("t"))
 	w.deploys(clusters[0])
@@ -139,13 +140,14 @@ func TestAClusterReturnsFromWhatItFailedWith(t *testing.T) {
 func TestAnUndoThatFailsConvergesAndIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	clusters := w.inWaves(2, progressive(1, "2s"))
+	clusters := w.inWaves(2, progressive(1, "1h"))
 	old := w.hash(w.usesTemplate("t"))
 	first := w.rules(onFailure(policies.ActionUndo))
 	w.edit("two")
 	w.eventuallyAsks(first)
 	w.eventuallyDesires(clusters[0], w.usesTemplate("t"))
 	w.deploysAs(metav1.ConditionFalse, clusters[0])
+	w.within("2s")
 	w.eventuallyUndone(clusters[0], old)
 	w.deploysAs(metav1.ConditionFalse, clusters[0]) // The cluster itself is broken.
 	w.eventuallyRuled(func(c assert.TestingT, status policies.AddOnPolicyStatus) { assert.Len(c, status.Undone, 1) })
@@ -165,7 +167,7 @@ func TestAnUndoThatFailsConvergesAndIsNotTriedAgain(t *testing.T) {
 func TestAllClustersReturnWhenTheRolloutHasStopped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	clusters := w.inWaves(3, progressive(1, "3s"))
+	clusters := w.inWaves(3, progressive(1, "1h"))
 	old := w.hash(w.usesTemplate("t"))
 	first := w.rules(onFailure(policies.ActionUndoAll))
 
@@ -174,6 +176,7 @@ func TestAllClustersReturnWhenTheRolloutHasStopped(t *testing.T) {
 	w.eventuallyDesires(clusters[0], w.usesTemplate("t"))
 	w.deploys(clusters[0]) // It is well with it, and the next one is not.
 	w.eventuallyDesires(clusters[1], w.usesTemplate("t"))
+	w.within("3s")
 	w.eventuallyHas(clusters[1], old)
 	w.eventuallyRuled(func(c assert.TestingT, status policies.AddOnPolicyStatus) {
 		if assert.Len(c, status.Undone, 1) {
@@ -202,7 +205,7 @@ func TestAllClustersReturnWhenTheRolloutHasStopped(t *testing.T) {
 // Shows: policies/undo-restart
 func TestAnUndoGoesOnWhereTheHubManagerIsRestarted(t *testing.T) {
 	w := newWorld(t)
-	clusters := w.inWaves(3, progressive(1, "3s"))
+	clusters := w.inWaves(3, progressive(1, "1h"))
 	old := w.hash(w.usesTemplate("t"))
 	first := w.rules(onFailure(policies.ActionUndoAll))
 	w.edit("two")
@@ -210,6 +213,7 @@ func TestAnUndoGoesOnWhereTheHubManagerIsRestarted(t *testing.T) {
 	w.eventuallyDesires(clusters[0], w.usesTemplate("t"))
 	w.deploys(clusters[0])
 	w.eventuallyDesires(clusters[1], w.usesTemplate("t"))
+	w.within("3s")
 	w.eventuallyHas(clusters[1], old) // One after the other: the first one has still what was undone.
 	w.desires(clusters[0], w.hash(w.usesTemplate("t")))
 
@@ -336,7 +340,7 @@ func TestAnAddOnThatAPersonInstalledReturnsAsWell(t *testing.T) {
 func TestAnUndoReturnsToATemplateOfAnotherNameThatIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	clusters := w.inWaves(2, progressive(1, "2s"))
+	clusters := w.inWaves(2, progressive(1, "1h"))
 	old := w.hash(w.usesTemplate("t"))
 	first := w.rules(onFailure(policies.ActionUndo))
 	w.create(w.template("u", "two"))
@@ -346,6 +350,7 @@ func TestAnUndoReturnsToATemplateOfAnotherNameThatIsGone(t *testing.T) {
 	w.eventuallyDesires(clusters[0], w.usesTemplate("u"))
 	require.NoError(t, plane.Client.Delete(t.Context(), w.template("t", "")))
 	w.eventuallyAsks(first)
+	w.within("2s")
 	w.eventuallyUndone(clusters[0], old)
 	assert.Equal(t, w.addon+"-t", w.addOn(clusters[0]).Status.ConfigReferences[0].DesiredConfig.Name)
 	w.deploys(clusters[0])
@@ -389,6 +394,7 @@ func TestAfterSoManyTriesTheNextContentWaitsForAPerson(t *testing.T) {
 		"content "+third+" begins when spec.approved has it")
 	contents := w.eventuallyWaits(1)
 	require.Equal(t, third, contents[0].Name)
+	w.within("1h")
 	w.ruled(func(s *policies.AddOnPolicySpec) { s.Approved = []string{third} })
 	w.eventuallyDesires(clusters[0], w.usesTemplate("t"))
 	w.deploys(clusters[0])
@@ -405,7 +411,7 @@ func TestAfterSoManyTriesTheNextContentWaitsForAPerson(t *testing.T) {
 func TestWhatAPersonUndidIsNotGivenAgainByAReturn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	clusters := w.inWaves(2, progressive(1, "2s"))
+	clusters := w.inWaves(2, progressive(1, "1h"))
 	old := w.hash(w.usesTemplate("t"))
 	first := w.rules(onFailure(policies.ActionUndo))
 	w.edit("two")
@@ -425,6 +431,7 @@ func TestWhatAPersonUndidIsNotGivenAgainByAReturn(t *testing.T) {
 	w.eventuallyAsks(second)
 	w.ruled(func(s *policies.AddOnPolicySpec) { s.Paused = nil })
 	w.eventuallyDesires(clusters[0], w.usesTemplate("t")) // and no agent applies it
+	w.within("2s")
 	w.eventuallyUndone(clusters[0], old)
 }
 

@@ -51,6 +51,14 @@ func (w *world) inWaves(n int, strategy clusterv1alpha1.RolloutStrategy) []strin
 	return clusters
 }
 
+// within changes how long a change may take, by which a test says when one fails: it would miss what lasts for seconds.
+func (w *world) within(deadline string) {
+	w.Helper()
+	w.updateManagement(func(c *addonv1alpha1.ClusterManagementAddOn) {
+		c.Spec.InstallStrategy.Placements[0].RolloutStrategy = progressive(1, deadline)
+	})
+}
+
 // edit changes the template in place.
 func (w *world) edit(content string) {
 	w.Helper()

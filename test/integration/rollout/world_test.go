@@ -24,6 +24,8 @@ import (
 
 	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/policies"
+
 	"github.com/spokelet/spokelet/test/suite"
 )
 
@@ -73,7 +75,31 @@ func (w *world) create(objects ...client.Object) {
 	w.Helper()
 	for _, object := range objects {
 		require.NoError(w, plane.Client.Create(w.Context(), object))
+		w.heard(object)
 	}
+}
+
+// heard waits until the rollout knows how an object says that changes are rolled out, where it is one that does. It
+// hears of each kind by itself, so that a change of a template that follows could come before.
+func (w *world) heard(object client.Object) {
+	w.Helper()
+	suite.Eventually(w, func() error {
+		var known client.Object
+		var err error
+		switch object.(type) {
+		case *addonv1alpha1.ClusterManagementAddOn:
+			known, err = cached.Load().GetClusterManagementAddOn(w.Context(), object.GetName())
+		case *policies.AddOnPolicy:
+			known = &policies.AddOnPolicy{}
+			err = cached.Load().Client.Get(w.Context(), client.ObjectKeyFromObject(object), known)
+		default:
+			return nil
+		}
+		if err == nil && known.GetGeneration() < object.GetGeneration() {
+			err = fmt.Errorf("generation %d is known, %d is there", known.GetGeneration(), object.GetGeneration())
+		}
+		return err
+	})
 }
 
 // template is an AddOnTemplate of the test with one ConfigMap of the content.
@@ -191,6 +217,7 @@ func update[T client.Object](w *world, object T, change func(T)) {
 		change(object)
 		return plane.Client.Update(w.Context(), object)
 	}))
+	w.heard(object)
 }
 
 func (w *world) updateManagement(change func(*addonv1alpha1.ClusterManagementAddOn)) {

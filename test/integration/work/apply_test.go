@@ -383,6 +383,7 @@ func TestCompleteManifestIsNotRunAgain(t *testing.T) {
 	e.create(w)
 	e.settled(w)
 	first.stop()
+	require.True(t, e.get(w, e.cluster, "w")) // as the agent left it
 	for _, list := range []*[]metav1.Condition{
 		&w.Status.Conditions, &w.Status.ResourceStatus.Manifests[0].Conditions,
 	} {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,7 +55,37 @@ func (e *env) bind(role string, subjects ...rbacv1.Subject) *rbacv1.RoleBinding 
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
 	}
 	e.create(binding)
+	bound := &rbacv1.Role{}
+	if !e.get(bound, e.cluster, role) {
+		return binding
+	}
+	for _, rule := range bound.Rules {
+		for _, subject := range subjects {
+			e.eventually("the API server knows what "+subject.Name+" may do", func() bool { return e.allowed(subject, rule) })
+		}
+	}
 	return binding
+}
+
+// allowed asks the API server whether a subject has the first right of a rule: it hears of roles and bindings by itself,
+// and the first answer about an executor would be told otherwise.
+func (e *env) allowed(subject rbacv1.Subject, rule rbacv1.PolicyRule) bool {
+	e.Helper()
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: subject.Name, ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: e.cluster, Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: rule.Resources[0],
+		},
+	}}
+	switch subject.Kind {
+	case rbacv1.ServiceAccountKind:
+		review.Spec.User = "system:serviceaccount:" + subject.Namespace + ":" + subject.Name
+	case rbacv1.GroupKind:
+		review.Spec.User, review.Spec.Groups = "somebody", []string{subject.Name}
+	}
+	if len(rule.ResourceNames) > 0 {
+		review.Spec.ResourceAttributes.Name = rule.ResourceNames[0]
+	}
+	return e.Create(e.Context(), review) == nil && review.Status.Allowed
 }
 
 // account is the executor as the subject of a binding.
@@ -459,7 +490,9 @@ func TestExecutorsCostNothingAtRest(t *testing.T) {
 	w := e.executed("w", e.configMap("one", nil), e.podReader("reader"))
 	e.create(w)
 	e.settled(w)
-	assert.Equal(t, []string{"clusterrolebindings", "clusterroles", "rolebindings", "roles"}, seen.kinds())
+	e.eventually("what an executor may do is watched", func() bool {
+		return slices.Equal([]string{"clusterrolebindings", "clusterroles", "rolebindings", "roles"}, seen.kinds())
+	})
 	before, _ := e.quiet(a)
 
 	// A repair asks nothing again: the answers are known and nothing was heard that could change them.
