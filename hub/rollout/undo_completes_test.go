@@ -45,6 +45,30 @@ func TestASilentAgentTakesTheUndoFromNoneUnderTheDefaultStrategy(t *testing.T) {
 	assert.Equal(t, want, p.admissions["b0"].target, "it was well with v2 for a day; %+v", statusOf(f, p).Placements)
 }
 
+// One of ten clusters got a content a day ago, without a deadline, and says nothing since. A look at the right instant
+// finds out that it completed, whoever installed it.
+//
+// Shows: policies/undo-completes
+func TestAContentCompletesAnHourAfterTheLastClusterGotIt(t *testing.T) {
+	cfg := fixture.Template("t")
+	got := fixture.Noon().Add(-24 * time.Hour)
+	for sentence, people := range map[string]bool{"by a placement": false, "by people": true} {
+		for after, want := range map[time.Duration]int{time.Minute: 0, time.Hour: 1} {
+			f := oneOfTen(cfg, "v1", allAndSome()["All"], silent(cfg, "v1"), "v1")
+			if people {
+				f.cma, f.placements = fixture.NewCMA([]addonv1beta1.AddOnConfig{cfg}), nil
+			}
+			f.now = got.Add(after)
+			f.gate = gate.New("hello", &policies.AddOnPolicy{ObjectMeta: metav1.ObjectMeta{Name: "hello"}}, nil)
+			p := decide(f)
+			assert.Len(t, statusOf(f, p).Placements[0].Completed, want, "%s, after %s", sentence, after)
+			if want == 0 {
+				assert.Equal(t, got.Add(time.Hour), p.wake, sentence)
+			}
+		}
+	}
+}
+
 // The tenant of one of ten clusters deletes its add-on and keeps it by a finalizer.
 //
 // Shows: policies/undo-completes
