@@ -233,6 +233,19 @@ func (g Gate) Paused() Verdict {
 	return g.pause()
 }
 
+// Memory identifies what a policy remembers: which contents were undone, and which ones completed. It is in the status,
+// so that no generation tells of it.
+func Memory(p *policies.AddOnPolicy) string {
+	all := []any{undone(p)}
+	for _, of := range p.Status.Placements {
+		all = append(all, of.Placement)
+		for _, c := range of.Completed {
+			all = append(all, c.Content)
+		}
+	}
+	return fmt.Sprint(all...)
+}
+
 // RulesChanged passes changes of policies by which something else is decided: the status says which contents the hub
 // manager undid.
 func RulesChanged() predicate.Predicate {
@@ -252,9 +265,13 @@ func UndoChanged(e event.UpdateEvent) bool {
 
 // undoing is what of a policy says what clusters return from.
 func undoing(p *policies.AddOnPolicy) any {
-	var undone []policies.Undone
+	return []any{p.Spec.Undo, p.Spec.Retry, p.Spec.OnFailure, undone(p)}
+}
+
+// undone is what was undone, without what only people read.
+func undone(p *policies.AddOnPolicy) (all []policies.Undone) {
 	for _, u := range p.Status.Undone {
-		undone = append(undone, policies.Undone{Content: u.Content, By: u.By, Action: u.Action, Placements: u.Placements})
+		all = append(all, policies.Undone{Content: u.Content, By: u.By, Action: u.Action, Placements: u.Placements})
 	}
-	return []any{p.Spec.Undo, p.Spec.Retry, p.Spec.OnFailure, undone}
+	return all
 }
