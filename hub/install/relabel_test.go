@@ -24,7 +24,7 @@ func TestWhatAPlacementGaveIsNotedWhereAnAddOnIsBroughtAlongFromThenOn(t *testin
 	require.NoError(t, addonv1beta1.Install(scheme))
 	tmpl, mine := fixture.Template("t"), fixture.DeploymentConfig("mine")
 	addOn := fixture.AddOn("c1", fixture.Has(mine, "m"), fixture.Has(tmpl, "v1"))
-	addOn.Spec.Configs = []addonv1beta1.AddOnConfig{mine}
+	addOn.UID, addOn.Spec.Configs = "u", []addonv1beta1.AddOnConfig{mine}
 	addOn.Labels = map[string]string{names.LabelInstalledBy: names.InstalledByPlacement, "other": "stays"}
 	addOns := addonapi.Client{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(addOn).Build(), Wire: addonapi.WireBeta}
 	key := types.NamespacedName{Namespace: "c1", Name: addOn.Name}
