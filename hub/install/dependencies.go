@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -18,6 +19,7 @@ import (
 	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/names"
@@ -56,12 +58,21 @@ func (r *Reconciler) confirmOthers(ctx context.Context, f fleetFacts, c candidat
 	return err
 }
 
-// relabel says of add-ons that no placement selects any more that other add-ons bring them along.
+// relabel says of add-ons that no placement selects any more that other add-ons bring them along, and what a placement
+// gave them, which the defaults may lack.
 func (r *Reconciler) relabel(ctx context.Context, p removals) error {
 	for _, c := range p.relabel {
-		after, want := copyOf(c.addon), metav1.ObjectMeta{Labels: maps.Clone(c.addon.GetLabels())}
+		addOn, err := addonapi.AddOn(c.addon)
+		if err != nil {
+			return fmt.Errorf("finding what placements gave an add-on that another one brings along: %w", err)
+		}
+		after, want := copyOf(c.addon), metav1.ObjectMeta{
+			Labels: maps.Clone(c.addon.GetLabels()), Annotations: maps.Clone(c.addon.GetAnnotations()),
+		}
 		metav1.SetMetaDataLabel(&want, names.LabelInstalledBy, names.InstalledByDependency)
+		metav1.SetMetaDataAnnotation(&want, names.AnnotationPlacementGave, addonconfig.Given(addOn).String())
 		after.SetLabels(want.Labels)
+		after.SetAnnotations(want.Annotations)
 		if _, err := reconcile.PatchMetadata(ctx, r.AddOns.Client, c.addon, after); client.IgnoreNotFound(err) != nil {
 			return err
 		}

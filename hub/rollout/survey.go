@@ -156,7 +156,7 @@ func (s *survey) isLate(m *member, target addonconfig.Target) bool {
 // judge fills in what the add-on of a cluster says about it, and returns its way before this plan.
 func (s *survey) judge(m *member, c *planner.Cluster) way {
 	target := s.common
-	if len(m.configs) > 0 || len(target.Waiting) > 0 || s.undo.each() {
+	if len(m.configs) > 0 || len(target.Waiting) > 0 || s.undo.apart(m) {
 		target = s.undo.target(s.f.target(m.addOn(), s.index), m)
 		s.of.set(c.Name, addonconfig.Fingerprint(target.Rolled()))
 	}

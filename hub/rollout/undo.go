@@ -27,10 +27,11 @@ type undoing struct {
 	from               addonconfig.Target
 	// news are the contents of it that are not in what clusters return to.
 	news []addonconfig.Chosen
-	// how says what clusters return to. all is set where all of them do, and kept is why they do not all the same.
-	how  addonconfig.Undo
-	all  bool
-	kept string
+	// how says what clusters return to, and rules what one does on which something was undone. all is set where all of them do, and kept is why they do not all the same.
+	how   addonconfig.Undo
+	rules gate.Gate
+	all   bool
+	kept  string
 	// retried is set where the content may be rolled out again. exhausted holds it where too many were undone before.
 	// remembered is set where the policy has it as undone.
 	retried, remembered bool
@@ -56,7 +57,7 @@ func (f facts) undoing(index int) *undoing {
 	u := &undoing{placement: gate.KeyOfPlacement(f.cma, index), returned: sets.New[string]()}
 	u.from = f.target(&addonv1beta1.ManagedClusterAddOn{}, index)
 	u.content = gate.NameOfTarget(f.cma.Name, u.from)
-	u.how, u.retried = f.gate.Undo(u.placement, u.content), f.gate.Retried(u.content)
+	u.rules, u.how, u.retried = f.gate, f.gate.Undo(u.placement, u.content, nil), f.gate.Retried(u.content)
 	u.all, u.remembered = f.gate.Undone(u.placement, u.content), f.gate.Remembers(u.content)
 	u.news = u.from.ContentsOfRollout()
 	if len(u.how.Completed) > 0 {
@@ -82,6 +83,17 @@ func (u *undoing) returns() bool { return u != nil && u.all && u.kept == "" }
 // each reports whether each cluster returns to something of its own: it is not known what completed for all.
 func (u *undoing) each() bool { return u.returns() && len(u.how.Completed) == 0 }
 
+// howOf says what a cluster returns to: never to what its status says that it returned from.
+func (u *undoing) howOf(m *member) addonconfig.Undo {
+	if len(m.undone) == 0 {
+		return u.how
+	}
+	return u.rules.Undo(u.placement, u.content, m.undone)
+}
+
+// apart reports whether a cluster may return to something else than the others.
+func (u *undoing) apart(m *member) bool { return u.each() || u.returns() && len(m.undone) > 0 }
+
 // common returns the target of clusters without configurations of their own, of which wanted is what the specs ask for.
 func (u *undoing) common(wanted addonconfig.Target) addonconfig.Target {
 	if !u.returns() || u.each() {
@@ -95,7 +107,7 @@ func (u *undoing) target(wanted addonconfig.Target, m *member) addonconfig.Targe
 	if !u.returns() {
 		return wanted
 	}
-	to, known := u.how.Return(wanted, m.references)
+	to, known := u.howOf(m).Return(wanted, m.references)
 	if !known {
 		return wanted
 	}
@@ -131,9 +143,9 @@ func (u *undoing) held(m *member) string {
 	if u == nil || !u.all {
 		return ""
 	}
-	why := u.kept
-	if _, known := u.how.Return(u.from, m.references); why == "" && !known {
-		why = gate.NothingBefore
+	why, how := u.kept, u.howOf(m)
+	if _, known := how.Return(u.from, m.references); why == "" && !known {
+		why = gate.Nothing(how)
 	}
 	if why == "" {
 		return ""

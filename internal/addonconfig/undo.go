@@ -12,8 +12,11 @@ type Undo struct {
 	Completed [][]Chosen
 	// Failed is set where only clusters return that failed: each to what was applied there last.
 	Failed bool
-	// Undone reports whether contents were undone, so that nothing returns to them; nil where none were.
-	Undone func([]Chosen) bool
+	// Undone reports whether contents were undone, so that nothing returns to them; nil where none were. Any is set where
+	// others than those that are returned from were. LeavesOut is set where Completed lacks some that were undone on the
+	// cluster itself.
+	Undone         func([]Chosen) bool
+	Any, LeavesOut bool
 }
 
 // Return returns what an add-on with references is to have in place of a target that was undone; false where nothing is
@@ -22,7 +25,7 @@ func (u Undo) Return(undone Target, have []addonv1beta1.ConfigReference) (to []C
 	rolled := undone.rolledOf(have)
 	returned := !SameDesired(rolled, undone.Rolled())
 	applied, all := lastApplied(rolled)
-	all = all && !returned && !slices.Equal(applied, ChosenBy(rolled)) && (u.Undone == nil || !u.Undone(applied))
+	all = all && !returned && !slices.Equal(applied, ChosenBy(rolled)) && !u.undone(applied, undone)
 	switch {
 	case returned && (u.Failed || len(u.Completed) == 0):
 		return ChosenBy(rolled), len(rolled) > 0
@@ -34,6 +37,20 @@ func (u Undo) Return(undone Target, have []addonv1beta1.ConfigReference) (to []C
 		return applied, true
 	}
 	return nil, false
+}
+
+// undone reports whether what was applied was undone. Where the add-on itself names configurations, nothing says of
+// which content it was a part: once others were undone, it counts as a part of one that completed.
+func (u Undo) undone(applied []Chosen, of Target) bool {
+	if u.Undone == nil || u.Undone(applied) {
+		return u.Undone != nil
+	}
+	own := ownKinds(of.Desired)
+	return len(own) > 0 && u.Any && !slices.ContainsFunc(u.Completed, func(all []Chosen) bool {
+		return slices.Equal(applied, slices.DeleteFunc(slices.Clone(all), func(c Chosen) bool {
+			return own[c.ConfigGroupResource]
+		}))
+	})
 }
 
 // plausible reports whether what was applied is of the kinds that completed last: of a kind that the content that was

@@ -48,6 +48,8 @@ type Gate struct {
 	// all are the windows of the add-on. Those whose selector asks for a label are in of, by one such label.
 	all []*window
 	of  map[string][]*window
+	// unknown is why it is not known which windows there are; empty where it is.
+	unknown string
 	// judged are the verdicts of an instant by the windows that select a cluster, with their time zones: most clusters
 	// have the same.
 	judged *judged
@@ -132,7 +134,7 @@ func (g Gate) Open() bool {
 }
 
 // HasWindows reports whether Judge needs to know labels and claims of the cluster.
-func (g Gate) HasWindows() bool { return len(g.all)+len(g.of) > 0 }
+func (g Gate) HasWindows() bool { return len(g.all)+len(g.of) > 0 || g.unknown != "" }
 
 // Policy returns the policy of the add-on; nil for none.
 func (g Gate) Policy() *policies.AddOnPolicy { return g.policy }
@@ -190,6 +192,9 @@ func held(why string) Verdict { return Verdict{Held: causes.WaitsForTurn + why} 
 
 // judgeWindows decides by the windows that select a cluster.
 func (g Gate) judgeWindows(c Cluster, now time.Time) Verdict {
+	if g.unknown != "" {
+		return held(g.unknown)
+	}
 	if c.Unknown {
 		verdict := held("its ManagedCluster cannot be decoded, so it is not known which MaintenanceWindows are for it")
 		verdict.Unusable = true
