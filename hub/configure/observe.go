@@ -201,7 +201,7 @@ func (c *Configurer) goesLater(ctx context.Context, addOn *addonv1beta1.ManagedC
 		return "", err
 	}
 	cluster, err := c.Gates.Cluster(ctx, addOn.Namespace)
-	if v := g.JudgeRemoval(cluster, c.Placements.Clock.Now()); err == nil && v.Held != "" {
+	if v := g.JudgeRemoval(cluster, time.Time{}, c.Placements.Clock.Now()); err == nil && v.Held != "" {
 		return "; it waits for its windows: " + v.Held, nil
 	}
 	return "", err
