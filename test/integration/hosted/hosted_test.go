@@ -166,6 +166,9 @@ func TestAManagedClusterThatDoesNotAnswer(t *testing.T) {
 	before := k.Log.Count("the managed cluster cannot be used")
 	k.link.Cut()
 	k.awaitAvailable(metav1.ConditionFalse, "The kube-apiserver is not ok, status code: 0, ")
+	suite.Eventually(t, suite.True("the log must say so", func() bool {
+		return k.Log.Count("the managed cluster cannot be used") > before
+	}))
 	assert.Equal(t, before+1, k.Log.Count("the managed cluster cannot be used"), "one cause is one line")
 	var lease coordinationv1.Lease
 	key := client.ObjectKey{Namespace: k.cluster, Name: "managed-cluster-lease"}

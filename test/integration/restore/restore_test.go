@@ -214,7 +214,7 @@ func (m *member) confirm(made []string, uids map[string]string) {
 		c := m.condition()
 		return c != nil && c.Status == metav1.ConditionTrue
 	})
-	assert.NotContains(m, m.says(), "[!]works")
+	m.eventually("so does the agent", func() bool { return !strings.Contains(m.says(), "[!]works") })
 	for _, name := range []string{"before", back} {
 		assert.Equal(m, uids[name], m.object(name))
 	}
