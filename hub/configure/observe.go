@@ -230,7 +230,8 @@ func configOf(reference addonv1beta1.ConfigReference) addonv1beta1.AddOnConfig {
 	return config
 }
 
-// version is a version of a ClusterManagementAddOn, as far as people write it, or of a policy, with what that remembers.
+// version is a version of a ClusterManagementAddOn, as far as people write it, or of a policy, with what that
+// remembers.
 type version struct {
 	uid        types.UID
 	generation int64
@@ -266,8 +267,8 @@ func (c *Configurer) confirm(ctx context.Context, cma *addonv1beta1.ClusterManag
 	return nil
 }
 
-// confirmPolicy is confirm for the policy of an add-on: by a cache that is behind, it is not paused yet, or did not undo
-// yet what it undid. Where nobody can say, the cache counts: what a policy there holds, it holds with a sentence.
+// confirmPolicy is confirm for the policy of an add-on: by a cache that is behind, it is not paused yet, or did not
+// undo yet what it undid. Where nobody can say, the cache counts: what a policy there holds, it holds with a sentence.
 func (c *Configurer) confirmPolicy(ctx context.Context, f facts) error {
 	name, cached := f.addOn.Name, versionOf(f.rules.Policy())
 	known, asked := c.rules.Get(name)
@@ -284,7 +285,7 @@ func (c *Configurer) confirmPolicy(ctx context.Context, f facts) error {
 	}
 	switch {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err), apierrors.IsForbidden(err):
-		log.FromContext(ctx).Error(err, "policies of rollouts cannot be confirmed any more; what was read of them before counts",
+		log.FromContext(ctx).Error(err, "a policy cannot be confirmed any more; what was read of it before counts",
 			"policy", name)
 	case err != nil:
 		return fmt.Errorf("confirming AddOnPolicy %s: %w", name, err)

@@ -79,9 +79,9 @@ func TestAFailedClusterReturnsToWhatWasNotUndoneOnIt(t *testing.T) {
 		},
 		"nothing else completed": {
 			completed: []policies.CompletedContent{done("bad")}, undone: []policies.Undone{undone},
-			noted: []string{r.nameOf("bad")}, kept: "what completed before it was undone on this cluster",
+			noted: []string{r.nameOf("bad")}, kept: " was undone, and what completed before it was undone on this cluster",
 		},
-		"nothing completed": {kept: "no content completed before it"},
+		"nothing completed": {kept: " was undone, and no content completed before it"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			policy := &policies.AddOnPolicy{ObjectMeta: metav1.ObjectMeta{Name: "hello"}, Spec: undoSpec()}
@@ -101,11 +101,13 @@ func TestAFailedClusterReturnsToWhatWasNotUndoneOnIt(t *testing.T) {
 			how, is := f.failedReturns()
 			require.True(t, is)
 			f.returns(how)
-			assert.Equal(t, tc.kept, f.undo.kept)
-			if tc.to != "" {
-				require.True(t, f.undo.active)
-				assert.Equal(t, tc.to, f.undo.to[0].SpecHash)
+			if tc.kept != "" {
+				assert.Equal(t, "waits for its turn in the rollout: content "+r.nameOf("v2")+tc.kept,
+					gate.WasUndone(f.undo.content, f.undo.kept))
+				return
 			}
+			require.True(t, f.undo.active, f.undo.kept)
+			assert.Equal(t, tc.to, f.undo.to[0].SpecHash)
 		})
 	}
 }

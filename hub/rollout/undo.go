@@ -27,7 +27,8 @@ type undoing struct {
 	from               addonconfig.Target
 	// news are the contents of it that are not in what clusters return to.
 	news []addonconfig.Chosen
-	// how says what clusters return to, and rules what one does on which something was undone. all is set where all of them do, and kept is why they do not all the same.
+	// how says what clusters return to, and rules what one does on which something was undone. all is set where all of
+	// them do, and kept is why they do not all the same.
 	how   addonconfig.Undo
 	rules gate.Gate
 	all   bool

@@ -91,7 +91,7 @@ func TestAWindowThatCannotBeDecodedHoldsWhatWaitsForWindowsAlone(t *testing.T) {
 		},
 		"a removal in windows": {
 			spec:   policies.AddOnPolicySpec{Removals: policies.RemovalsInWindows},
-			begins: "bad window", leaves: "listing MaintenanceWindows: ",
+			begins: " cannot be decoded: bad window", leaves: "listing MaintenanceWindows: ",
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
