@@ -242,16 +242,22 @@ func (f facts) held(target addonconfig.Target, doubts []fleet.Doubt) string {
 	return ""
 }
 
-// lacksKind reports whether an add-on that a placement gave what it has, and that another one brings along now, would
-// lose a kind of configuration: with the defaults it would not run any more.
+// lacksKind reports whether an add-on that another one brings along now would lose a kind of configuration that a
+// placement gave it before: with the defaults it would not run any more. What the defaults gave, or its own spec, goes
+// with these.
 func (f facts) lacksKind(target addonconfig.Target) bool {
+	gave := addonconfig.ReadContents(f.addOn.Annotations[names.AnnotationPlacementGave])
 	brought := f.addOn.Labels[names.LabelInstalledBy] == names.InstalledByDependency
-	return brought && f.placement < 0 && f.installedByPlacements() &&
-		slices.ContainsFunc(f.addOn.Status.ConfigReferences, func(has addonv1beta1.ConfigReference) bool {
-			return !slices.ContainsFunc(target.References, func(gets addonv1beta1.ConfigReference) bool {
-				return gets.ConfigGroupResource == has.ConfigGroupResource
+	if gave == nil || !brought || f.placement >= 0 || !f.installedByPlacements() {
+		return false
+	}
+	has := addonconfig.ContentsOf(f.addOn.Status.ConfigReferences)
+	return slices.ContainsFunc(f.addOn.Status.ConfigReferences, func(r addonv1beta1.ConfigReference) bool {
+		return gave.Has(r.ConfigGroupResource, has) &&
+			!slices.ContainsFunc(target.References, func(gets addonv1beta1.ConfigReference) bool {
+				return gets.ConfigGroupResource == r.ConfigGroupResource
 			})
-		})
+	})
 }
 
 // unselected reports whether the add-on was installed by placements and none of them is known to select its cluster

@@ -7,10 +7,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonapi"
@@ -42,13 +44,13 @@ func (c *Configurer) observe(
 			}
 		}
 	}
-	if !f.target().Admitted(addOn) {
-		if err := errors.Join(c.confirm(ctx, f.cma), c.confirmPolicy(ctx, f)); err != nil {
+	if f.planned, f.admission = c.admission(f); f.planned {
+		if err := c.observeFailed(ctx, &f); err != nil {
 			return f, err
 		}
 	}
-	if f.planned, f.admission = c.admission(f); f.planned {
-		if err := c.observeFailed(ctx, &f); err != nil {
+	if !f.target().Admitted(addOn) { // Also where it returns.
+		if err := errors.Join(c.confirm(ctx, f.cma), c.confirmPolicy(ctx, f)); err != nil {
 			return f, err
 		}
 	}
@@ -199,7 +201,7 @@ func (c *Configurer) goesLater(ctx context.Context, addOn *addonv1beta1.ManagedC
 		return "", err
 	}
 	cluster, err := c.Gates.Cluster(ctx, addOn.Namespace)
-	if v := g.JudgeRemoval(cluster, c.Placements.Clock.Now()); err == nil && v.Held != "" {
+	if v := g.JudgeRemoval(cluster, time.Time{}, c.Placements.Clock.Now()); err == nil && v.Held != "" {
 		return "; it waits for its windows: " + v.Held, nil
 	}
 	return "", err
@@ -228,16 +230,25 @@ func configOf(reference addonv1beta1.ConfigReference) addonv1beta1.AddOnConfig {
 	return config
 }
 
-// version is a version of a ClusterManagementAddOn, as far as people write it.
+// version is a version of a ClusterManagementAddOn, as far as people write it, or of a policy, with what that remembers.
 type version struct {
 	uid        types.UID
 	generation int64
+	memory     string
+}
+
+// versionOf returns the version of a policy; that of one that is not in force is empty.
+func versionOf(p *policies.AddOnPolicy) version {
+	if p == nil || !p.DeletionTimestamp.IsZero() {
+		return version{}
+	}
+	return version{p.UID, p.Generation, gate.Memory(p)}
 }
 
 // confirm returns an error, which is a lost race, if a ClusterManagementAddOn is not the one that the API server has: a
 // cache that is behind would put add-ons back to what an earlier one named. Each version is asked for once.
 func (c *Configurer) confirm(ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn) error {
-	cached := version{cma.UID, cma.Generation}
+	cached := version{uid: cma.UID, generation: cma.Generation}
 	if known, _ := c.confirmed.Get(cma.Name); c.Store.Live == nil || known == cached {
 		return nil
 	}
@@ -255,29 +266,29 @@ func (c *Configurer) confirm(ctx context.Context, cma *addonv1beta1.ClusterManag
 	return nil
 }
 
-// confirmPolicy is confirm for the policy of an add-on: by a cache that is behind, it is not paused yet.
+// confirmPolicy is confirm for the policy of an add-on: by a cache that is behind, it is not paused yet, or did not undo
+// yet what it undid. Where nobody can say, the cache counts: what a policy there holds, it holds with a sentence.
 func (c *Configurer) confirmPolicy(ctx context.Context, f facts) error {
-	name, cached := f.addOn.Name, version{}
-	if policy := f.rules.Policy(); policy != nil {
-		cached = version{policy.UID, policy.Generation}
-	}
+	name, cached := f.addOn.Name, versionOf(f.rules.Policy())
 	known, asked := c.rules.Get(name)
 	if c.Gates == nil || c.Store.Live == nil || f.undecoded != "" || asked && known == cached {
 		return nil
 	}
-	var all metav1.PartialObjectMetadataList // There is no right to get one.
-	all.SetGroupVersionKind(policies.GroupVersion().WithKind("AddOnPolicyList"))
+	var all policies.AddOnPolicyList // There is no right to get one.
 	err := c.Store.Live.List(ctx, &all, client.MatchingFields{metav1.ObjectNameField: name})
-	if err != nil {
-		return fmt.Errorf("confirming AddOnPolicy %s: %w", name, err)
-	}
 	var live version
 	for i := range all.Items {
-		if p := &all.Items[i]; p.Name == name && p.DeletionTimestamp.IsZero() {
-			live = version{p.UID, p.Generation}
+		if p := &all.Items[i]; p.Name == name {
+			live = versionOf(p)
 		}
 	}
-	if live != cached {
+	switch {
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+		log.FromContext(ctx).Error(err, "policies of rollouts cannot be confirmed any more; what was read of them before counts",
+			"policy", name)
+	case err != nil:
+		return fmt.Errorf("confirming AddOnPolicy %s: %w", name, err)
+	case live != cached:
 		return reconcile.Behind(policies.GroupVersion().Group, "addonpolicies", name)
 	}
 	c.rules.Put(name, cached)

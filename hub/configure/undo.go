@@ -33,7 +33,7 @@ func (f facts) allReturn() (how addonconfig.Undo, is bool) {
 	if !f.rules.Undone(placement, content) {
 		return how, false
 	}
-	return f.rules.Undo(placement, content), true
+	return f.rules.Undo(placement, content, f.undoneHere()), true
 }
 
 // failedReturns reports whether the cluster returns from what it failed with, and to what. Whether it does so the
@@ -55,7 +55,7 @@ func (f facts) failedReturns() (how addonconfig.Undo, is bool) {
 	if !f.returnedFrom(content) && (!asked || f.rules.Retried(content)) {
 		return how, false
 	}
-	how = f.rules.Undo(gate.KeyOfPlacement(f.cma, f.placement), content)
+	how = f.rules.Undo(gate.KeyOfPlacement(f.cma, f.placement), content, f.undoneHere())
 	how.Failed = true
 	return how, true
 }
@@ -73,7 +73,7 @@ func (f *facts) returns(how addonconfig.Undo) (needs bool) {
 		to, known = has, len(has) > 0
 	}
 	if !known {
-		f.undo.kept = gate.NothingBefore
+		f.undo.kept = gate.Nothing(how)
 		return false
 	}
 	f.undo.active, f.undo.to = true, to

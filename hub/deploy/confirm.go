@@ -179,7 +179,7 @@ func (r *Reconciler) deletionStale(ctx context.Context, f deletionFacts, p delet
 	creates, moves := creates(p.works), movesOf(p.works)
 	takes := moves.takesObjects()
 	if slices.Contains(p.drop, names.FinalizerDependents) {
-		live, err := r.observeDependents(ctx, r.Live, f.addOn, f.cluster)
+		live, err := r.observeDependents(ctx, r.live(), f.addOn, f.cluster)
 		if err != nil || live.unknown != "" || len(live.there) > 0 {
 			return doubt{behind: err == nil}, err
 		}

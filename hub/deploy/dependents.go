@@ -45,20 +45,42 @@ func (r *Reconciler) guardDependents(
 	if after == nil {
 		return addOn, nil
 	}
+	if !d.any { // A cache that is behind may lack a policy.
+		if order, err = r.live().gates.Order(ctx); err != nil {
+			return addOn, err
+		}
+		if len(order.Dependents(addOn.Name)) > 0 {
+			return addOn, nil // An event tells, and there is nothing to do then.
+		}
+	}
 	if _, err := r.AddOns.PatchAddOn(ctx, addOn, after); err != nil {
 		return addOn, err
 	}
 	return after, nil
 }
 
-// observeDependents reads what depends on an add-on that is being deleted and is still on its cluster, from the cache
-// or from the API server. The add-on waits for all that need it, and for each that goes, with all its works. On a
+// source is where it is read what depends on an add-on: the caches, or the API server.
+type source struct {
+	client.Reader
+	gates *gate.Reader
+}
+
+func (r *Reconciler) cached() source { return source{r.Client, r.Gates} }
+
+func (r *Reconciler) live() source {
+	if r.Gates == nil {
+		return source{r.Live, nil}
+	}
+	return source{r.Live, &gate.Reader{Client: r.Live}}
+}
+
+// observeDependents reads what depends on an add-on that is being deleted and is still on its cluster. The add-on waits for all that need it, and for each that goes, with all its works. On a
 // cluster that goes, it waits for those that go before it or with it.
 func (r *Reconciler) observeDependents(
-	ctx context.Context, from client.Reader, addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster,
+	ctx context.Context, from source, addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster,
 ) (dependentFacts, error) {
-	d := dependentFacts{knows: r.Gates != nil}
-	order, err := r.Gates.Order(ctx)
+	d := dependentFacts{knows: from.gates != nil}
+	order, err := from.gates.Order(ctx)
 	if decode.IsUnknown(err) {
 		d.unknown = err.Error()
 		return d, nil
@@ -99,7 +121,7 @@ func (r *Reconciler) observeDependents(
 // isNeeded reports whether the agent of an add-on that is being deleted goes on for others: works that are left of them
 // need nothing of it, and an agent keeps these as long as it likes. Where that is not known, they may be there.
 func (r *Reconciler) isNeeded(
-	ctx context.Context, from client.Reader, addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster,
+	ctx context.Context, from source, addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster,
 ) (bool, error) {
 	if addOn == nil || addOn.DeletionTimestamp == nil || !slices.Contains(addOn.Finalizers, names.FinalizerDependents) {
 		return false, nil
@@ -112,7 +134,7 @@ func (r *Reconciler) isNeeded(
 }
 
 // leftWorks returns how many works there are of an add-on that is gone: those that it owned, and those on hosting
-// clusters that are being deleted.
+// clusters that are being deleted. Others write works with its labels, too: these count where the cluster consents.
 func (r *Reconciler) leftWorks(ctx context.Context, from client.Reader, key types.NamespacedName) (int, error) {
 	var own, hosted workv1.ManifestWorkList
 	err := from.List(ctx, &own, client.InNamespace(key.Namespace), client.MatchingLabels{names.LabelAddonName: key.Name})
@@ -129,11 +151,33 @@ func (r *Reconciler) leftWorks(ctx context.Context, from client.Reader, key type
 		}
 	}
 	for i := range hosted.Items {
-		if hosted.Items[i].DeletionTimestamp != nil && hosted.Items[i].Namespace != key.Namespace {
+		work := &hosted.Items[i]
+		if work.DeletionTimestamp == nil || work.Namespace == key.Namespace {
+			continue
+		}
+		hosts, err := r.hosts(ctx, work.Namespace, key)
+		if err != nil {
+			return 0, err
+		}
+		if hosts {
 			left++
 		}
 	}
 	return left, nil
+}
+
+// hosts reports whether a cluster consents to host an add-on that is gone.
+func (r *Reconciler) hosts(ctx context.Context, name string, key types.NamespacedName) (bool, error) {
+	host := &clusterv1.ManagedCluster{}
+	err := r.Client.Get(ctx, types.NamespacedName{Name: name}, host)
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil && !decode.IsUnknown(err): // The metadata of one that cannot be decoded is known.
+		return false, fmt.Errorf("finding whether cluster %s hosts add-on %s: %w", name, key, err)
+	}
+	gone := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	return r.Hosting.Consents(host, gone), nil
 }
 
 // isOwned reports whether an add-on of a name owns an object.

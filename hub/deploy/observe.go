@@ -41,7 +41,7 @@ func (r *Reconciler) observeAccess(ctx context.Context, key types.NamespacedName
 	case unknown != nil && isAccepted(f.cluster):
 		return f, unknown
 	}
-	if f.needed, err = r.isNeeded(ctx, r.Client, f.addOn, f.cluster); err != nil {
+	if f.needed, err = r.isNeeded(ctx, r.cached(), f.addOn, f.cluster); err != nil {
 		return f, errors.Join(unknown, err)
 	}
 	f.ended, err = r.observeEnded(ctx, key, f)
@@ -273,7 +273,7 @@ func (r *Reconciler) observeDeletion(
 		return f, err
 	}
 	if slices.Contains(addOn.Finalizers, names.FinalizerDependents) {
-		if f.dependents, err = r.observeDependents(ctx, r.Client, addOn, f.cluster); err != nil {
+		if f.dependents, err = r.observeDependents(ctx, r.cached(), addOn, f.cluster); err != nil {
 			return f, err
 		}
 	}

@@ -94,7 +94,7 @@ func (r *Reconciler) confirmEnded(ctx context.Context, key types.NamespacedName,
 	case err != nil:
 		return err
 	}
-	if f.needed, err = r.isNeeded(ctx, r.Live, f.addOn, f.cluster); err != nil {
+	if f.needed, err = r.isNeeded(ctx, r.live(), f.addOn, f.cluster); err != nil {
 		return err
 	}
 	if mayHaveRoles(f) {

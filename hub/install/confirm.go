@@ -39,6 +39,9 @@ func (r *Reconciler) confirm(ctx context.Context, f fleetFacts, p removals) erro
 	if live == nil || !sameScope(f.cma, live) || live.GetAnnotations()[state] != f.cma.GetAnnotations()[state] {
 		return behindDefinition(f.cma.GetName())
 	}
+	if err := r.confirmOrder(ctx, f, p); err != nil {
+		return err
+	}
 	for d := range p.concerned {
 		if err := r.Placements.Confirm(ctx, r.Live, d); err != nil {
 			return err

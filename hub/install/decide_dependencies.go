@@ -67,7 +67,7 @@ func (f fleetFacts) goesLater(c candidate) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("add-ons that depend on it are on the same clusters and go first: %s",
 			message.List(c.others.Hold, maxDependents, ", "))
 	}
-	v := f.others.gate.JudgeRemoval(gate.ClusterOf(c.managed), f.now)
+	v := f.others.gate.JudgeRemoval(gate.ClusterOf(c.managed), c.absence.noted, f.now)
 	if v.Held == "" {
 		return time.Time{}, nil
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/spokelet/spokelet/hub/fleet"
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -186,10 +187,14 @@ func (f fleetFacts) judge(c candidate) (wake time.Time, done bool, why error) {
 			"placement has selected the cluster since; delete them, or label them %s=%s", manager, names.LabelInstalledBy,
 			names.InstalledByPlacement)
 	}
-	if isBrought(c.addon) {
-		if len(c.others.Bring) > 0 {
+	switch {
+	case !isBrought(c.addon):
+		if len(f.placements) == 0 && !addonapi.StrategyOf(f.cma).ByPlacements { // What placements installed stays then.
 			return time.Time{}, true, nil
 		}
+	case len(c.others.Bring) > 0:
+		return time.Time{}, true, nil
+	default:
 		if why := f.keepsBrought(); why != nil {
 			return time.Time{}, false, why
 		}

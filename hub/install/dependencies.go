@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -18,6 +19,7 @@ import (
 	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/names"
@@ -41,6 +43,21 @@ func (r *Reconciler) observeDependencies(ctx context.Context, f *fleetFacts, nam
 	return err
 }
 
+// confirmOrder returns an error if the policies of the API server order the add-on otherwise than those of the cache. The
+// removal of a cluster waits for no order.
+func (r *Reconciler) confirmOrder(ctx context.Context, f fleetFacts, p removals) error {
+	stays := func(c candidate) bool { return c.managed != nil && c.managed.DeletionTimestamp.IsZero() }
+	if r.Gates == nil || !slices.ContainsFunc(slices.Concat(p.remove, p.relabel), stays) {
+		return nil
+	}
+	live, err := (&gate.Reader{Client: r.Live}).Order(ctx)
+	name := f.cma.GetName()
+	if err == nil && !slices.Equal(live.Dependents(name), f.order.Dependents(name)) {
+		return reconcile.Behind(policies.GroupVersion().Group, "addonpolicies", name)
+	}
+	return err
+}
+
 // confirmOthers returns an error if the API server has an add-on on a cluster that keeps the one there.
 func (r *Reconciler) confirmOthers(ctx context.Context, f fleetFacts, c candidate) error {
 	if c.managed == nil || !c.managed.DeletionTimestamp.IsZero() {
@@ -56,12 +73,21 @@ func (r *Reconciler) confirmOthers(ctx context.Context, f fleetFacts, c candidat
 	return err
 }
 
-// relabel says of add-ons that no placement selects any more that other add-ons bring them along.
+// relabel says of add-ons that no placement selects any more that other add-ons bring them along, and what a placement
+// gave them, which the defaults may lack.
 func (r *Reconciler) relabel(ctx context.Context, p removals) error {
 	for _, c := range p.relabel {
-		after, want := copyOf(c.addon), metav1.ObjectMeta{Labels: maps.Clone(c.addon.GetLabels())}
+		addOn, err := addonapi.AddOn(c.addon)
+		if err != nil {
+			return fmt.Errorf("finding what placements gave an add-on that another one brings along: %w", err)
+		}
+		after, want := copyOf(c.addon), metav1.ObjectMeta{
+			Labels: maps.Clone(c.addon.GetLabels()), Annotations: maps.Clone(c.addon.GetAnnotations()),
+		}
 		metav1.SetMetaDataLabel(&want, names.LabelInstalledBy, names.InstalledByDependency)
+		metav1.SetMetaDataAnnotation(&want, names.AnnotationPlacementGave, addonconfig.Given(addOn).String())
 		after.SetLabels(want.Labels)
+		after.SetAnnotations(want.Annotations)
 		if _, err := reconcile.PatchMetadata(ctx, r.AddOns.Client, c.addon, after); client.IgnoreNotFound(err) != nil {
 			return err
 		}
@@ -91,26 +117,29 @@ func (r *Reconciler) watchPolicies(b *builder.Builder) *builder.Builder {
 }
 
 // ofDependent maps an add-on that comes or goes to those on its cluster that it brings along, and to the removal of
-// those that go after it. Of one that is gone, it is noted what it brought along alone.
+// those that go after it. Of one that is gone, it is noted what it brought along alone, until one comes that brings that.
 func (r *Reconciler) ofDependent(ctx context.Context, o client.Object, gone bool, q queue) {
-	if isBrought(o) {
-		r.memory.bring(o.GetName())
+	if isBrought(o) && r.memory.bring(o.GetName()) {
+		q.Add(ofFleet(o.GetName())) // Its pass forgets it where it is not defined.
 	}
 	order := r.Gates.Known(ctx)
 	for _, name := range order.Depends(o.GetName()) {
 		key := types.NamespacedName{Namespace: o.GetNamespace(), Name: name}
-		r.memory.follow(key, gone && r.broughtAlone(ctx, order, o.GetName(), key), r.Clock.Now())
+		brings := slices.ContainsFunc(order.Dependents(name), func(d gate.Dependent) bool {
+			return d.Installs && d.Name == o.GetName()
+		})
+		if brings && (gone || o.GetDeletionTimestamp().IsZero()) {
+			r.memory.follow(key, gone && r.isLeft(ctx, order, key), r.Clock.Now())
+		} else {
+			r.memory.note(key, r.Clock.Now())
+		}
 		q.Add(ctrlreconcile.Request{NamespacedName: key})
 		q.Add(ofFleet(name))
 	}
 }
 
-// broughtAlone reports whether an add-on that is gone from a cluster was the last one to bring another one along there.
-func (r *Reconciler) broughtAlone(ctx context.Context, order gate.Order, gone string, key types.NamespacedName) bool {
-	brings := func(d gate.Dependent) bool { return d.Installs && d.Name == gone }
-	if !slices.ContainsFunc(order.Dependents(key.Name), brings) {
-		return false
-	}
+// isLeft reports whether nothing on the cluster brings an add-on along there any more.
+func (r *Reconciler) isLeft(ctx context.Context, order gate.Order, key types.NamespacedName) bool {
 	others, err := r.Gates.Others(ctx, order, key)
 	return err == nil && len(others.Bring) == 0
 }

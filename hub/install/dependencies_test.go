@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/fleet"
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/names"
@@ -94,9 +95,16 @@ func TestWhenAnAddOnGoesThatOthersDependOn(t *testing.T) {
 			kept: "their windows do not let them go, such as that of cluster c1: MaintenanceWindow freeze denies it; it may begin " +
 				"at 2026-03-01T13:00:00Z",
 		},
-		"with its cluster, whatever the windows say": {f: with(ready(false), installed, goes), says: closed, want: "remove"},
+		"with its cluster, whatever the windows say":                               {f: with(ready(false), installed, goes), says: closed, want: "remove"},
+		"what placements installed stays when the strategy is Manual":              {f: with(ready(false), installed, manual), says: known, want: "done"},
+		"it belongs to nobody else then, also where another one brings it":         {f: with(ready(false), installed, manual), others: bring, says: known, want: "done"},
+		"what others brought goes with them, also where people install the add-on": {f: with(ready(false), byDependency, manual), says: known, want: "remove"},
 	} {
-		f := removalOf(tc.f, decided("p", "x").known())
+		var placements []*fleet.Decisions
+		if addonapi.StrategyOf(tc.f.cma).ByPlacements {
+			placements = append(placements, decided("p", "x").known())
+		}
+		f := removalOf(tc.f, placements...)
 		f.others, f.candidates[0].others = tc.says, tc.others
 		r := decideRemovals(f)
 		assert.Equal(t, tc.want == "remove", len(r.remove) == 1, sentence)

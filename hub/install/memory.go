@@ -179,7 +179,8 @@ func (m *memory) note(addon types.NamespacedName, now time.Time) {
 	m.change(addon, now, func(a *absence, known bool) { a.unseen = a.unseen || !known })
 }
 
-// follow notes a cluster as note does, and whether all add-ons are gone from it that brought the add-on along.
+// follow notes a cluster as note does, and whether all add-ons are gone from it that brought the add-on along: by the
+// last of them that came or is gone.
 func (m *memory) follow(addon types.NamespacedName, follows bool, now time.Time) {
 	m.change(addon, now, func(a *absence, known bool) { a.unseen, a.follows = a.unseen || !known, follows })
 }
@@ -300,11 +301,14 @@ func (m *memory) waiting(cluster string) []string {
 	return addons
 }
 
-// bring remembers that others brought the add-on along to a cluster.
-func (m *memory) bring(addon string) {
+// bring remembers that others brought the add-on along to a cluster, and reports whether that is new.
+func (m *memory) bring(addon string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.fleet(addon).brought = true
+	f := m.fleet(addon)
+	known := f.brought
+	f.brought = true
+	return !known
 }
 
 // brought reports whether this process saw that.

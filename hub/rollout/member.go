@@ -15,6 +15,10 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
+// settled is how long an add-on that becomes unavailable after it was completed counts as failed at least: a cluster
+// reports on its pods a moment after it has applied them.
+const settled = 10 * time.Second
+
 // member is what a rollout looks at of one add-on on one cluster, and nothing else of it: a hub has tens of thousands.
 type member struct {
 	cluster  string
@@ -77,6 +81,12 @@ func (m *member) saw(before *member, now time.Time) *member {
 		if before != nil && before.uid == m.uid && before.progress == m.progress &&
 			addonconfig.SameDesired(before.references, m.references) {
 			m.progressSince = before.progressSince
+		}
+	}
+	if m.way.Since.After(now) { // The clock of the hub manager that wrote it was ahead.
+		m.way.Since = now
+		if before != nil && before.uid == m.uid && before.way.Stage == m.way.Stage && !before.way.Since.After(now) {
+			m.way.Since = before.way.Since
 		}
 	}
 	return m

@@ -172,8 +172,7 @@ func (r *Reconciler) collect(
 	return outcome
 }
 
-// reportGone writes the status of the policy of an add-on that has no ClusterManagementAddOn. A window that cannot be
-// decoded keeps nothing else of the pass from being done.
+// reportGone writes the status of the policy of an add-on that has no ClusterManagementAddOn.
 func (r *Reconciler) reportGone(ctx context.Context, name string, f facts) error {
 	var err error
 	if f.gate, err = r.Gates.Gate(ctx, name); err != nil {

@@ -11,11 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
-	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/hub/rollout/planner"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/policies"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // completed returns the contents that clusters may return to.
@@ -66,6 +67,18 @@ func (u *undoing) describe(before *policies.AddOnPolicy) policies.PlacementConte
 	return p
 }
 
+// unlisted returns what is remembered of a placement that the add-on does not have now: the list may be edited back.
+func unlisted(was policies.PlacementContents) policies.PlacementContents {
+	left := strings.Contains(was.Problem, leftOut)
+	if was.Problem = "the add-on is not installed by this placement now"; was.Placement == policies.NoPlacement {
+		was.Problem = "people do not install the add-on now"
+	}
+	if left {
+		leavesOut(&was)
+	}
+	return was
+}
+
 // limit leaves out contents that completed, the oldest ones first, where all placements together have more
 // configurations than the API server may store.
 func limit(all []policies.PlacementContents) {
@@ -104,11 +117,8 @@ func (f facts) concludeUndo(before *policies.AddOnPolicy, status *policies.AddOn
 		status.Placements, status.Undone = before.Status.Placements, before.Status.Undone
 		return
 	}
-	undoings, seen, renewed := p.undoings, sets.New[string](), sets.New[string]()
-	if !addonapi.InstalledByPlacements(f.cma) {
-		undoings = []*undoing{f.unplaced()}
-	}
-	for _, u := range undoings {
+	seen, renewed := sets.New[string](), sets.New[string]()
+	for _, u := range p.undoings {
 		if seen.Has(u.placement) {
 			continue
 		}
@@ -120,36 +130,57 @@ func (f facts) concludeUndo(before *policies.AddOnPolicy, status *policies.AddOn
 		seen.Insert(u.placement)
 		status.Placements = append(status.Placements, u.describe(before))
 	}
+	for _, was := range before.Status.Placements {
+		if !seen.Has(was.Placement) && len(was.Completed) > 0 && len(status.Placements) < policies.MaxPlacements {
+			status.Placements = append(status.Placements, unlisted(was))
+		}
+	}
 	limit(status.Placements)
 	for _, p := range status.Placements {
 		if len(p.Completed) > 0 && p.Completed[0].Content == p.Content && !f.gate.Completed(p.Placement, p.Content) {
 			renewed.Insert(p.Placement)
 		}
 	}
-	status.Undone = f.undone(before, undoings, renewed)
+	status.Undone = f.undone(before, p.undoings, renewed)
 }
 
-// unplaced returns what is undone of the content of the add-ons that no placement installs. No plan decides about them.
-func (f facts) unplaced() *undoing {
-	u := f.undoing(-1)
+// unplaced returns what is undone of the content of the add-ons that no placement installs, and when time alone may
+// change that. No plan decides about them: a planner finds out whether the content completed, and nothing else.
+func (f facts) unplaced() (u *undoing, wake time.Time) {
+	u = f.undoing(-1)
 	if u.all {
 		u.clusters = len(f.members)
-		return u
+		return u, time.Time{}
 	}
 	if action, _ := f.gate.OnFailure(); action != policies.ActionStop {
 		u.problem = "of add-ons that people install nothing is undone by itself, and spec.undo is"
 	}
-	well, failed := 0, 0
-	for _, m := range f.members {
-		switch has := u.wanted(f, m, -1).Admitted(m.addOn()); {
-		case has && m.applied():
-			well++
-		case has && m.progress == addonv1beta1.ProgressingReasonFailed:
-			failed++
+	all := planner.Placement{Completes: true, Selected: len(f.members)}
+	for name, m := range f.members {
+		target, c := u.wanted(f, m, -1), planner.Cluster{Name: name, Group: -1, Since: m.progressSince}
+		c.Own = u.isOwn(target)
+		switch {
+		case !target.Admitted(m.addOn()):
+			c.State, c.Held = planner.Pending, strings.Join(target.Missing, "; ")
+			if until := m.notConfigured.Add(planner.Lingering); c.Held == "" && !m.notConfigured.IsZero() {
+				if f.now.Before(until) {
+					wake = reconcile.Earliest(wake, until)
+				} else {
+					c.Held = "its condition Configured says why"
+				}
+			}
+		case m.applied():
+			c.State, c.Since = planner.Succeeded, time.Time{}
+		case m.progress == addonv1beta1.ProgressingReasonFailed:
+			c.State = planner.Failed
+		default:
+			c.State = planner.InFlight
 		}
+		all.Clusters = append(all.Clusters, c)
 	}
-	u.completes = well+failed == len(f.members) && well > 0 && well >= failed
-	return u
+	made := planner.Make(planner.Fleet{Now: f.now, Placements: []planner.Placement{all}})
+	u.completes = made.Placements[0].Settled && (made.Placements[0].Shown || f.gate.Lets(u.content))
+	return u, reconcile.Earliest(wake, made.Wake)
 }
 
 // undone returns the contents that are undone. What the policy undid in a placement is forgotten when a content
@@ -161,8 +192,10 @@ func (f facts) undone(before *policies.AddOnPolicy, undoings []*undoing, renewed
 	}
 	var all []policies.Undone
 	for _, was := range before.Status.Undone {
-		was.Placements = slices.DeleteFunc(slices.Clone(was.Placements), renewed.Has)
-		gone := len(was.Placements) == 0 && !wanted.Has(was.Content) || f.gate.Retried(was.Content)
+		left := slices.DeleteFunc(slices.Clone(was.Placements), renewed.Has)
+		forgotten := len(left) < len(was.Placements) || len(was.Placements) == 0 && renewed.Len() > 0
+		gone := len(left) == 0 && forgotten && !wanted.Has(was.Content) || f.gate.Retried(was.Content)
+		was.Placements = left
 		if was.By == policies.ByPolicy && !gone { // Also while a person undoes it, who may take that back.
 			was.Clusters = 0
 			all = append(all, was)
@@ -181,9 +214,6 @@ func (f facts) undone(before *policies.AddOnPolicy, undoings []*undoing, renewed
 			}); i >= 0 {
 				entry.Since = before.Status.Undone[i].Since
 			}
-			if i := slices.IndexFunc(all, func(o policies.Undone) bool { return o.Content == u.content }); i >= 0 {
-				entry.Action = all[i].Action // It stays undone by the policy.
-			}
 		case u.begins != "":
 			entry.Action, entry.Why, entry.Placements = policies.ActionUndoAll, u.begins, []string{u.placement}
 		case u.returned.Len() > 0:
@@ -197,7 +227,7 @@ func (f facts) undone(before *policies.AddOnPolicy, undoings []*undoing, renewed
 		all = merge(all, entry, u.clusters)
 	}
 	slices.SortStableFunc(all, func(a, b policies.Undone) int {
-		return cmp.Or(a.Since.Compare(b.Since.Time), strings.Compare(a.Content, b.Content))
+		return cmp.Or(a.Since.Compare(b.Since.Time), strings.Compare(a.Content, b.Content), strings.Compare(a.By, b.By))
 	})
 	all = all[max(0, len(all)-policies.MaxUndone):]
 	names := 0
@@ -211,13 +241,15 @@ func (f facts) undone(before *policies.AddOnPolicy, undoings []*undoing, renewed
 
 // merge adds what a placement undoes of a content.
 func merge(all []policies.Undone, entry policies.Undone, clusters int) []policies.Undone {
-	i := slices.IndexFunc(all, func(o policies.Undone) bool { return o.Content == entry.Content })
+	i := slices.IndexFunc(all, func(o policies.Undone) bool { return o.Content == entry.Content && o.By == entry.By })
 	if i < 0 {
 		all, i = append(all, entry), len(all)
 	}
-	if is := &all[i]; is.Action == policies.ActionUndo && entry.Action == policies.ActionUndoAll {
-		is.Action, is.Why, is.Placements = entry.Action, entry.Why, entry.Placements
-	} else if is.By == policies.ByPolicy && is.Action == entry.Action {
+	is := &all[i]
+	if is.Action == policies.ActionUndo && entry.Action == policies.ActionUndoAll {
+		is.Action, is.Why, is.Placements = entry.Action, entry.Why, nil
+	}
+	if is.By == policies.ByPolicy && is.Action == entry.Action {
 		for _, placement := range entry.Placements {
 			if !slices.Contains(is.Placements, placement) {
 				is.Placements = append(slices.Clone(is.Placements), placement)

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -24,10 +25,13 @@ type undoing struct {
 	// placement and content are the names that the policy has for them, and from is the target that the specs ask for.
 	placement, content string
 	from               addonconfig.Target
-	// how says what clusters return to. all is set where all of them do, and kept is why they do not all the same.
-	how  addonconfig.Undo
-	all  bool
-	kept string
+	// news are the contents of it that are not in what clusters return to.
+	news []addonconfig.Chosen
+	// how says what clusters return to, and rules what one does on which something was undone. all is set where all of them do, and kept is why they do not all the same.
+	how   addonconfig.Undo
+	rules gate.Gate
+	all   bool
+	kept  string
 	// retried is set where the content may be rolled out again. exhausted holds it where too many were undone before.
 	// remembered is set where the policy has it as undone.
 	retried, remembered bool
@@ -53,8 +57,12 @@ func (f facts) undoing(index int) *undoing {
 	u := &undoing{placement: gate.KeyOfPlacement(f.cma, index), returned: sets.New[string]()}
 	u.from = f.target(&addonv1beta1.ManagedClusterAddOn{}, index)
 	u.content = gate.NameOfTarget(f.cma.Name, u.from)
-	u.how, u.retried = f.gate.Undo(u.placement, u.content), f.gate.Retried(u.content)
+	u.rules, u.how, u.retried = f.gate, f.gate.Undo(u.placement, u.content, nil), f.gate.Retried(u.content)
 	u.all, u.remembered = f.gate.Undone(u.placement, u.content), f.gate.Remembers(u.content)
+	u.news = u.from.ContentsOfRollout()
+	if len(u.how.Completed) > 0 {
+		u.news = slices.DeleteFunc(u.news, func(c addonconfig.Chosen) bool { return slices.Contains(u.how.Completed[0], c) })
+	}
 	switch {
 	case u.all:
 		u.kept = f.lacks[u.placement]
@@ -75,6 +83,17 @@ func (u *undoing) returns() bool { return u != nil && u.all && u.kept == "" }
 // each reports whether each cluster returns to something of its own: it is not known what completed for all.
 func (u *undoing) each() bool { return u.returns() && len(u.how.Completed) == 0 }
 
+// howOf says what a cluster returns to: never to what its status says that it returned from.
+func (u *undoing) howOf(m *member) addonconfig.Undo {
+	if len(m.undone) == 0 {
+		return u.how
+	}
+	return u.rules.Undo(u.placement, u.content, m.undone)
+}
+
+// apart reports whether a cluster may return to something else than the others.
+func (u *undoing) apart(m *member) bool { return u.each() || u.returns() && len(m.undone) > 0 }
+
 // common returns the target of clusters without configurations of their own, of which wanted is what the specs ask for.
 func (u *undoing) common(wanted addonconfig.Target) addonconfig.Target {
 	if !u.returns() || u.each() {
@@ -88,7 +107,7 @@ func (u *undoing) target(wanted addonconfig.Target, m *member) addonconfig.Targe
 	if !u.returns() {
 		return wanted
 	}
-	to, known := u.how.Return(wanted, m.references)
+	to, known := u.howOf(m).Return(wanted, m.references)
 	if !known {
 		return wanted
 	}
@@ -110,6 +129,9 @@ func (u *undoing) keeps(m *member, target addonconfig.Target, before way) bool {
 	return true
 }
 
+// isOwn reports whether a cluster has what is new in the content by the spec of its own add-on.
+func (u *undoing) isOwn(target addonconfig.Target) bool { return u != nil && target.NamesOwn(u.news) }
+
 // isExhausted reports whether too many contents were undone before.
 func (u *undoing) isExhausted() bool { return u != nil && !u.all && u.exhausted.Held != "" }
 
@@ -121,9 +143,9 @@ func (u *undoing) held(m *member) string {
 	if u == nil || !u.all {
 		return ""
 	}
-	why := u.kept
-	if _, known := u.how.Return(u.from, m.references); why == "" && !known {
-		why = gate.NothingBefore
+	why, how := u.kept, u.howOf(m)
+	if _, known := how.Return(u.from, m.references); why == "" && !known {
+		why = gate.Nothing(how)
 	}
 	if why == "" {
 		return ""
@@ -165,7 +187,8 @@ func (p plan) undo(f facts, of planner.Placement, result planner.Result, index i
 		}
 		return time.Time{}
 	}
-	u.completes, u.exceeded = result.Settled, result.Exceeded
+	u.completes = result.Settled && u.exhausted.Held == "" && (result.Shown || f.gate.Lets(u.content))
+	u.exceeded = result.Exceeded
 	action, after := f.gate.OnFailure()
 	for _, c := range of.Clusters {
 		a, decided := p.admissions[c.Name]
@@ -175,6 +198,9 @@ func (p plan) undo(f facts, of planner.Placement, result planner.Result, index i
 		if u.has(c.Name) {
 			u.clusters++
 			a.undo, a.way = true, addonconfig.Way{}
+			if m, paused := f.members[c.Name], f.gate.Paused(); paused.Held != "" && len(m.references) == 0 {
+				a.granted, a.reason = false, paused.Held // It is created again, and begins when the pause ends.
+			}
 		} else if m := f.members[c.Name]; action == policies.ActionUndo && !u.retried && a.granted && a.way.Counts() {
 			var until time.Time
 			if target := u.wanted(f, m, index); target.Admitted(m.addOn()) {
@@ -224,7 +250,7 @@ func (f facts) undoAll(
 		u.problem = "nothing is undone: strategy All tolerates all failures, so that UndoAll never acts; use Undo"
 		return time.Time{}
 	}
-	if len(result.Failing) == 0 || f.gate.Paused().Held != "" {
+	if len(result.Failing) == 0 {
 		return time.Time{}
 	}
 	why := f.lacks[u.placement]
@@ -233,25 +259,39 @@ func (f facts) undoAll(
 		why = "it completed before, and those that have it keep it"
 	case len(u.how.Completed) == 0:
 		why = gate.NothingBefore
+	case len(u.from.Rolled()) > policies.MaxConfigurations:
+		why = fmt.Sprintf("it has more than %d configurations, so that it is not known whether it completed before",
+			policies.MaxConfigurations)
+	case f.gate.Paused().Held != "":
+		why = strings.TrimPrefix(f.gate.Paused().Held, causes.WaitsForTurn)
 	}
-	if why != "" {
+	at := f.failedAt(result).Add(after)
+	switch {
+	case why != "":
 		u.problem = "content " + u.content + " is not undone: " + why
 		return time.Time{}
-	}
-	since := make([]time.Time, 0, len(result.Failing))
-	for _, cluster := range result.Failing {
-		at := f.now // Its status is about to say so, or it has none.
-		if m := f.members[cluster]; m != nil && m.way.Counts() {
-			at = m.way.Since
-		}
-		since = append(since, at)
-	}
-	slices.SortFunc(since, time.Time.Compare)
-	if at := since[min(result.Tolerated, len(since)-1)].Add(after); f.now.Before(at) {
+	case f.now.Before(at):
+		u.problem = "content " + u.content + " is undone at " + at.UTC().Format(time.RFC3339) + ": " + result.FailingOf
 		return at
 	}
 	u.begins = result.FailingOf
 	return time.Time{}
+}
+
+// failedAt returns since when more clusters have failed than the strategy tolerates.
+func (f facts) failedAt(result planner.Result) time.Time {
+	since := make([]time.Time, 0, len(result.Failing))
+	for _, cluster := range result.Failing {
+		at := f.now // Its status is about to say so.
+		if m := f.members[cluster]; m != nil && m.way.Counts() {
+			at = m.way.Since
+		} else if w := f.ways[cluster]; m == nil && w.failed && !w.since.IsZero() {
+			at = w.since
+		}
+		since = append(since, at)
+	}
+	slices.SortFunc(since, time.Time.Compare)
+	return since[min(result.Tolerated, len(since)-1)]
 }
 
 // remark tells the author of a placement that its clusters do not have what the specs ask for.

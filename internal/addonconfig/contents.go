@@ -47,6 +47,22 @@ func sameContent(noted, now string) bool {
 	return noted == now || several && noted == sorted
 }
 
+// Given returns the contents that an add-on has and does not name itself.
+func Given(addOn *addonv1beta1.ManagedClusterAddOn) Contents {
+	own := func(r addonv1beta1.ConfigReference) bool {
+		return slices.ContainsFunc(addOn.Spec.Configs, func(c addonv1beta1.AddOnConfig) bool {
+			return c.ConfigGroupResource == r.ConfigGroupResource
+		})
+	}
+	return ContentsOf(slices.DeleteFunc(slices.Clone(addOn.Status.ConfigReferences), own))
+}
+
+// Has reports whether contents have the same of a kind as others, and any of it.
+func (c Contents) Has(kind addonv1beta1.ConfigGroupResource, others Contents) bool {
+	content, has := c[kindOf(kind)]
+	return has && content == others[kindOf(kind)]
+}
+
 func kindOf(resource addonv1beta1.ConfigGroupResource) string {
 	return digest(resource.Group+"/"+resource.Resource, 8)
 }

@@ -1,13 +1,9 @@
 package addonconfig
 
 import (
-	"context"
-	"fmt"
 	"slices"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-
-	"github.com/spokelet/spokelet/internal/confighash"
 )
 
 // Undo says what the add-ons of a placement return to from a content that was undone.
@@ -16,8 +12,11 @@ type Undo struct {
 	Completed [][]Chosen
 	// Failed is set where only clusters return that failed: each to what was applied there last.
 	Failed bool
-	// Undone reports whether contents were undone, so that nothing returns to them; nil where none were.
-	Undone func([]Chosen) bool
+	// Undone reports whether contents were undone, so that nothing returns to them; nil where none were. Any is set where
+	// others than those that are returned from were. LeavesOut is set where Completed lacks some that were undone on the
+	// cluster itself.
+	Undone         func([]Chosen) bool
+	Any, LeavesOut bool
 }
 
 // Return returns what an add-on with references is to have in place of a target that was undone; false where nothing is
@@ -26,7 +25,7 @@ func (u Undo) Return(undone Target, have []addonv1beta1.ConfigReference) (to []C
 	rolled := undone.rolledOf(have)
 	returned := !SameDesired(rolled, undone.Rolled())
 	applied, all := lastApplied(rolled)
-	all = all && !returned && !slices.Equal(applied, ChosenBy(rolled)) && (u.Undone == nil || !u.Undone(applied))
+	all = all && !returned && !slices.Equal(applied, ChosenBy(rolled)) && !u.undone(applied, undone)
 	switch {
 	case returned && (u.Failed || len(u.Completed) == 0):
 		return ChosenBy(rolled), len(rolled) > 0
@@ -38,6 +37,20 @@ func (u Undo) Return(undone Target, have []addonv1beta1.ConfigReference) (to []C
 		return applied, true
 	}
 	return nil, false
+}
+
+// undone reports whether what was applied was undone. Where the add-on itself names configurations, nothing says of
+// which content it was a part: once others were undone, it counts as a part of one that completed.
+func (u Undo) undone(applied []Chosen, of Target) bool {
+	if u.Undone == nil || u.Undone(applied) {
+		return u.Undone != nil
+	}
+	own := ownKinds(of.Desired)
+	return len(own) > 0 && u.Any && !slices.ContainsFunc(u.Completed, func(all []Chosen) bool {
+		return slices.Equal(applied, slices.DeleteFunc(slices.Clone(all), func(c Chosen) bool {
+			return own[c.ConfigGroupResource]
+		}))
+	})
 }
 
 // plausible reports whether what was applied is of the kinds that completed last: of a kind that the content that was
@@ -75,6 +88,12 @@ func (t Target) rolledOf(have []addonv1beta1.ConfigReference) []addonv1beta1.Con
 
 // ContentsOfRollout returns the contents of the target that a rollout controls.
 func (t Target) ContentsOfRollout() []Chosen { return ChosenBy(t.Rolled()) }
+
+// NamesOwn reports whether the spec of the add-on itself names a configuration of the kind of one of the contents.
+func (t Target) NamesOwn(contents []Chosen) bool {
+	own := ownKinds(t.Desired)
+	return len(own) > 0 && slices.ContainsFunc(contents, func(c Chosen) bool { return own[c.ConfigGroupResource] })
+}
 
 // ChosenBy returns the contents that references desire.
 func ChosenBy(references []addonv1beta1.ConfigReference) []Chosen {
@@ -150,41 +169,4 @@ func (c Chosen) reference(have []addonv1beta1.ConfigReference) addonv1beta1.Conf
 // Has reports whether a content completed for the placement, so that it is no agent who says that it was there.
 func (u Undo) Has(c Chosen) bool {
 	return slices.ContainsFunc(u.Completed, func(all []Chosen) bool { return slices.Contains(all, c) })
-}
-
-// Return is what an add-on returns to, To, by How, from a target that was undone, From.
-type Return struct {
-	From Target
-	How  Undo
-	To   []Chosen
-}
-
-// Lacks returns which content cannot be given again; empty when all can. Of kinds that are not stored, only the content
-// can that the target, which was undone, has as well. What the policy does not have as completed, the agent of the
-// cluster may have written into its status: it counts where it is stored for the add-on.
-func (s *Store) Lacks(ctx context.Context, addOn string, r Return) (string, error) {
-	has := ChosenBy(r.From.References)
-	for _, c := range r.To {
-		if slices.Contains(has, c) {
-			continue
-		}
-		if _, stored := confighash.Kind(c.ConfigGroupResource); !stored {
-			return Describe(c.Config()) + " is of a kind whose former contents are not stored", nil
-		}
-		if c.SpecHash == "" { // It did not exist, and the add-on does not support the kind.
-			continue
-		}
-		content := s.Kept
-		if r.How.Has(c) {
-			content = s.Content
-		}
-		kept, err := content(ctx, addOn, c)
-		if err != nil {
-			return "", fmt.Errorf("finding the content of %s that add-on %s had: %w", Describe(c.Config()), addOn, err)
-		}
-		if kept == nil {
-			return "the content that " + Describe(c.Config()) + " had is not stored any more", nil
-		}
-	}
-	return "", nil
 }

@@ -22,6 +22,8 @@ import (
 const (
 	// maxReason is how many bytes of the reason of a pause are told, and maxNames how many windows.
 	maxReason, maxNames = 200, 3
+	// claimPeriod is how long a removal goes by the time zone of a claim: a weekly window has come twice then.
+	claimPeriod = 14 * 24 * time.Hour
 	// instantFormat is how an instant is told.
 	instantFormat = time.RFC3339
 )
@@ -35,8 +37,8 @@ type Cluster struct {
 	Unknown bool
 	// Before has the dependencies of the add-on on the cluster by their names.
 	Before map[string]State
-	// utc is set where UTC stands for a claim of a time zone that cannot be used.
-	utc bool
+	// utc is set where UTC stands for a claim of a time zone that cannot be used, and always where it stands for any.
+	utc, always bool
 }
 
 // Gate has the policy and the windows of one add-on. The zero value is open.
@@ -48,6 +50,8 @@ type Gate struct {
 	// all are the windows of the add-on. Those whose selector asks for a label are in of, by one such label.
 	all []*window
 	of  map[string][]*window
+	// unknown is why it is not known which windows there are; empty where it is.
+	unknown string
 	// judged are the verdicts of an instant by the windows that select a cluster, with their time zones: most clusters
 	// have the same.
 	judged *judged
@@ -132,7 +136,7 @@ func (g Gate) Open() bool {
 }
 
 // HasWindows reports whether Judge needs to know labels and claims of the cluster.
-func (g Gate) HasWindows() bool { return len(g.all)+len(g.of) > 0 }
+func (g Gate) HasWindows() bool { return len(g.all)+len(g.of) > 0 || g.unknown != "" }
 
 // Policy returns the policy of the add-on; nil for none.
 func (g Gate) Policy() *policies.AddOnPolicy { return g.policy }
@@ -174,14 +178,19 @@ func (g Gate) pause() Verdict {
 	return held(why)
 }
 
-// JudgeRemoval decides whether the add-on may go now from a cluster that no placement selects any more. Held has the
-// reason alone. Where the claim of a time zone cannot be used, UTC counts: an agent keeps no add-on for ever by it.
-func (g Gate) JudgeRemoval(c Cluster, now time.Time) Verdict {
+// JudgeRemoval decides whether the add-on may go now from a cluster that no placement selects any more, since an
+// instant, or nobody knows since when. Held has the reason alone. Where the claim of a time zone cannot be used, UTC
+// counts, and after claimPeriod whatever it says: an agent keeps no add-on for ever by it.
+func (g Gate) JudgeRemoval(c Cluster, since, now time.Time) Verdict {
 	if g.policy == nil || g.policy.Spec.Removals != policies.RemovalsInWindows || !g.HasWindows() {
 		return Verdict{}
 	}
-	c.utc = true
+	until := since.Add(claimPeriod)
+	c.utc, c.always = true, !since.IsZero() && !now.Before(until)
 	v := g.judgeWindows(c, now)
+	if v.Held != "" && !since.IsZero() && !c.always {
+		v.Wake = reconcile.Earliest(v.Wake, until)
+	}
 	v.Held = strings.TrimPrefix(v.Held, causes.WaitsForTurn)
 	return v
 }
@@ -190,6 +199,9 @@ func held(why string) Verdict { return Verdict{Held: causes.WaitsForTurn + why} 
 
 // judgeWindows decides by the windows that select a cluster.
 func (g Gate) judgeWindows(c Cluster, now time.Time) Verdict {
+	if g.unknown != "" {
+		return held(g.unknown)
+	}
 	if c.Unknown {
 		verdict := held("its ManagedCluster cannot be decoded, so it is not known which MaintenanceWindows are for it")
 		verdict.Unusable = true
@@ -263,7 +275,7 @@ func (w *window) zone(c Cluster) string {
 		return w.spec.TimeZone
 	}
 	zone := c.Claims[w.spec.TimeZoneClaim]
-	if _, err := locate(zone); c.utc && (zone == "" || err != nil) {
+	if _, err := locate(zone); c.always || c.utc && (zone == "" || err != nil) {
 		return "UTC"
 	}
 	return zone

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/causes"
 	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/policies"
 )
@@ -136,11 +137,12 @@ func (r *Reader) OnCluster(ctx context.Context, cluster string, addOns []string)
 }
 
 // DependencyChanged passes add-ons that come or go, or whose conditions say something else. An agent may write other
-// messages all the time, so these count for nothing.
+// messages all the time, so these count for nothing, except that the one of Configured says whether it waits.
 func DependencyChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := addonapi.Conditions(e.ObjectOld), addonapi.Conditions(e.ObjectNew)
 		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
-			!slices.EqualFunc(addonapi.Conditions(e.ObjectOld), addonapi.Conditions(e.ObjectNew), sameCondition)
+			!slices.EqualFunc(was, is, sameCondition) || (causes.Waits(was) == nil) != (causes.Waits(is) == nil)
 	}}
 }
 

@@ -55,8 +55,8 @@ func NewReader(ctx context.Context, addOns addonapi.Client, live client.Reader) 
 	return &Reader{Client: addOns.Client, AddOns: addOns}, nil
 }
 
-// Gate returns the gate of an add-on. An error of a kind that cannot be decoded holds nothing and changes nothing: the
-// caller does not go on.
+// Gate returns the gate of an add-on. A policy that cannot be decoded is an error, and the caller changes nothing. A
+// window that cannot be decoded holds what waits for windows, and nothing else.
 func (r *Reader) Gate(ctx context.Context, addOn string) (Gate, error) {
 	if r == nil {
 		return Gate{}, nil
@@ -69,10 +69,14 @@ func (r *Reader) Gate(ctx context.Context, addOn string) (Gate, error) {
 		policy = nil
 	}
 	all, err := r.windows(ctx)
-	if err != nil {
+	if err != nil && !decode.IsUnknown(err) {
 		return Gate{}, err
 	}
-	return r.after(ctx, New(addOn, policy, all), addOn)
+	g := New(addOn, policy, all)
+	if err != nil {
+		g.unknown = err.Error()
+	}
+	return r.after(ctx, g, addOn)
 }
 
 // windows returns the windows that are not being deleted: those hold nobody any more.

@@ -56,3 +56,55 @@ func TestAClusterThatCannotBeDecodedDoesNotBeginToChange(t *testing.T) {
 	assert.Contains(t, v.Held, "its ManagedCluster cannot be decoded")
 	assert.True(t, v.Unusable, "nobody knows for how long, so later groups do not wait for it")
 }
+
+// blurred is a hub with a policy and a window that cannot be decoded.
+type blurred struct {
+	client.Reader
+	spec policies.AddOnPolicySpec
+}
+
+func (b blurred) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if p, is := into.(*policies.AddOnPolicy); is {
+		*p = *policy(b.spec)
+	}
+	return nil
+}
+
+func (blurred) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	if _, is := into.(*policies.MaintenanceWindowList); is {
+		return &decode.Error{Bad: decode.Bad{Cause: "bad window"}}
+	}
+	return nil
+}
+
+// What the policy says is known, by which a rollout plans, returns and remembers.
+//
+// Shows: policies/window-undecodable
+func TestAWindowThatCannotBeDecodedHoldsWhatWaitsForWindowsAlone(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		spec           policies.AddOnPolicySpec
+		begins, leaves string
+	}{
+		"what begins": {begins: "waits for its turn in the rollout: listing MaintenanceWindows: "},
+		"a pause is told first": {
+			spec: policies.AddOnPolicySpec{Paused: &policies.Pause{Reason: "incident 7"}}, begins: "incident 7",
+		},
+		"a removal in windows": {
+			spec:   policies.AddOnPolicySpec{Removals: policies.RemovalsInWindows},
+			begins: "bad window", leaves: "listing MaintenanceWindows: ",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			g, err := (&gate.Reader{Client: blurred{spec: tc.spec}}).Gate(t.Context(), "logs")
+			require.NoError(t, err)
+			require.NotNil(t, g.Policy())
+			assert.False(t, g.Open())
+			v := g.Judge(gate.Cluster{}, "c", noon())
+			assert.Contains(t, v.Held, tc.begins)
+			assert.False(t, v.Unusable, "it is not the matter of one cluster")
+			leaves := g.JudgeRemoval(gate.Cluster{}, noon()).Held
+			assert.Equal(t, tc.leaves == "", leaves == "", leaves)
+			assert.Contains(t, leaves, tc.leaves)
+		})
+	}
+}

@@ -22,6 +22,9 @@ import (
 // NothingBefore is why nothing returns from a content where none is known that completed before it.
 const NothingBefore = "no content completed before it"
 
+// UndoneBefore is why a cluster returns to nothing where all that completed before was undone on it.
+const UndoneBefore = "what completed before it was undone on this cluster"
+
 // NameOfTarget returns the name by which the content of a target is approved and undone: what the rollout gives of it.
 func NameOfTarget(addOn string, t addonconfig.Target) string {
 	return ContentName(addOn, addonconfig.Fingerprint(t.Rolled()))
@@ -94,26 +97,40 @@ func (g Gate) Undone(placement, content string) bool {
 	})
 }
 
-// Undo returns what the clusters of a placement return to from a content.
-func (g Gate) Undo(placement, content string) addonconfig.Undo {
-	var undo addonconfig.Undo
+// Undo returns what a cluster of a placement returns to from a content. here are the contents that were undone on the
+// cluster itself, as it says; nil for what all clusters return to. They count where the policy has them as undone.
+func (g Gate) Undo(placement, content string, here []string) addonconfig.Undo {
+	here = slices.DeleteFunc(slices.Clone(here), func(name string) bool { return !g.Remembers(name) })
+	undo := addonconfig.Undo{Any: len(here) > 0 || g.undoesOther(placement, content)}
 	undo.Undone = func(applied []addonconfig.Chosen) bool {
-		return g.mayNotReturnTo(placement, ContentName(g.policy.Name, addonconfig.FingerprintOf(applied)))
+		name := ContentName(g.policy.Name, addonconfig.FingerprintOf(applied))
+		return g.Undone(placement, name) || slices.Contains(here, name)
 	}
 	for _, c := range g.completed(placement) {
-		if c.Content != content && !g.Undone(placement, c.Content) {
+		switch {
+		case c.Content == content || g.Undone(placement, c.Content):
+		case slices.Contains(here, c.Content):
+			undo.LeavesOut = true
+		default:
 			undo.Completed = append(undo.Completed, ContentOf(c))
 		}
 	}
 	return undo
 }
 
-// mayNotReturnTo reports whether a content was undone, for the placement or for clusters that failed with it.
-func (g Gate) mayNotReturnTo(placement, content string) bool {
-	return g.Undone(placement, content) || !g.Retried(content) &&
-		slices.ContainsFunc(g.policy.Status.Undone, func(u policies.Undone) bool {
-			return u.Content == content && u.Action == policies.ActionUndo
-		})
+// undoesOther reports whether all clusters of a placement return from a content other than one.
+func (g Gate) undoesOther(placement, than string) bool {
+	other := func(content string) bool { return content != than && g.Undone(placement, content) }
+	return slices.ContainsFunc(g.policy.Spec.Undo, other) ||
+		slices.ContainsFunc(g.policy.Status.Undone, func(u policies.Undone) bool { return other(u.Content) })
+}
+
+// Nothing returns why a cluster returns to nothing, of which how knows nothing.
+func Nothing(how addonconfig.Undo) string {
+	if how.LeavesOut {
+		return UndoneBefore
+	}
+	return NothingBefore
 }
 
 // Remembers reports whether the policy says of a content that it is undone, for all clusters or for those that failed
@@ -202,12 +219,31 @@ func (g Gate) Exhausted(placement, content string) Verdict {
 		"begins when spec.approved has it", g.policy.Name, tries, most, content))
 }
 
+// Lets reports whether neither a pause nor a missing approval holds a content, whatever its wave.
+func (g Gate) Lets(content string) bool {
+	return g.policy == nil || g.policy.Spec.Paused == nil &&
+		(!g.approves() || slices.Contains(g.policy.Spec.Approved, content))
+}
+
 // Paused is the verdict about what neither a window nor an approval holds, such as a return to a former content.
 func (g Gate) Paused() Verdict {
 	if g.policy == nil || g.policy.Spec.Paused == nil {
 		return Verdict{}
 	}
 	return g.pause()
+}
+
+// Memory identifies what a policy remembers: which contents were undone, and which ones completed. It is in the status,
+// so that no generation tells of it.
+func Memory(p *policies.AddOnPolicy) string {
+	all := []any{undone(p)}
+	for _, of := range p.Status.Placements {
+		all = append(all, of.Placement)
+		for _, c := range of.Completed {
+			all = append(all, c.Content)
+		}
+	}
+	return fmt.Sprint(all...)
 }
 
 // RulesChanged passes changes of policies by which something else is decided: the status says which contents the hub
@@ -229,9 +265,13 @@ func UndoChanged(e event.UpdateEvent) bool {
 
 // undoing is what of a policy says what clusters return from.
 func undoing(p *policies.AddOnPolicy) any {
-	var undone []policies.Undone
+	return []any{p.Spec.Undo, p.Spec.Retry, p.Spec.OnFailure, undone(p)}
+}
+
+// undone is what was undone, without what only people read.
+func undone(p *policies.AddOnPolicy) (all []policies.Undone) {
 	for _, u := range p.Status.Undone {
-		undone = append(undone, policies.Undone{Content: u.Content, By: u.By, Action: u.Action, Placements: u.Placements})
+		all = append(all, policies.Undone{Content: u.Content, By: u.By, Action: u.Action, Placements: u.Placements})
 	}
-	return []any{p.Spec.Undo, p.Spec.Retry, p.Spec.OnFailure, undone}
+	return all
 }

@@ -5,7 +5,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
 	"github.com/spokelet/spokelet/internal/gate"
 	"github.com/spokelet/spokelet/internal/policies"
 )
@@ -84,6 +87,80 @@ func TestAfterHowManyTriesAContentWaits(t *testing.T) {
 				assert.True(t, strings.HasPrefix(held, "waits for its turn in the rollout: AddOnPolicy logs undid "), held)
 				assert.Contains(t, held, " contents in a row, and spec.onFailure.maxTries is ")
 				assert.Contains(t, held, "; content next begins when spec.approved has it")
+			}
+		})
+	}
+}
+
+// A cluster fails with a content of a template and a configuration. What was applied there before was undone or not; its
+// own add-on may name a configuration in place of that of the rollout, so that nothing says which content it was a part of.
+//
+// Shows: policies/undo-never
+// Shows: policies/undo-elsewhere
+func TestWhatWasUndoneIsNotReturnedTo(t *testing.T) {
+	tmpl, cfg, mine := fixture.Template("t"), fixture.DeploymentConfig("d"), fixture.DeploymentConfig("mine")
+	of := func(hash string) []addonv1beta1.ConfigReference {
+		return []addonv1beta1.ConfigReference{fixture.Desires(cfg, "all"), fixture.Desires(tmpl, hash)}
+	}
+	name := func(hash string) string { return gate.ContentName("logs", addonconfig.Fingerprint(of(hash))) }
+	completed := func(hashes ...string) []policies.PlacementContents {
+		p := policies.PlacementContents{Placement: "ns/p"}
+		for _, hash := range hashes {
+			p.Completed = append(p.Completed, gate.CompletedContent(name(hash), addonconfig.ChosenBy(of(hash))))
+		}
+		return []policies.PlacementContents{p}
+	}
+	undo := policies.AddOnPolicySpec{Undo: []string{name("before")}}
+	for sentence, tc := range map[string]struct {
+		policy *policies.AddOnPolicy
+		done   []policies.PlacementContents
+		here   []string
+		own    bool
+		to     string
+	}{
+		"nothing was undone":                    {policy: policy(policies.AddOnPolicySpec{}), done: completed("good"), to: "before"},
+		"nothing was undone, and it has an own": {policy: policy(policies.AddOnPolicySpec{}), own: true, done: completed("good"), to: "before"},
+		"a person undid it":                     {policy: policy(undo), done: completed("good"), to: "good"},
+		"a person undid it, and it has an own":  {policy: policy(undo), own: true, done: completed("good"), to: "good"},
+		"a person undid another one, and it has an own": {
+			policy: policy(policies.AddOnPolicySpec{Undo: []string{name("x")}}), own: true, done: completed("good", "before"), to: "before",
+		},
+		"a person undid what fails, and it has an own": {
+			policy: policy(policies.AddOnPolicySpec{Undo: []string{name("bad")}}), own: true, done: completed("good"), to: "before",
+		},
+		"nothing completed, and it has an own": {policy: policy(undo), own: true},
+		"it was undone for all":                {policy: tried(policies.AddOnPolicySpec{}, policies.ActionUndoAll, name("before")), done: completed("good"), to: "good"},
+		"it was undone on other clusters":      {policy: tried(policies.AddOnPolicySpec{}, policies.ActionUndo, name("before")), done: completed("good"), to: "before"},
+		"it was undone on this one": {
+			policy: tried(policies.AddOnPolicySpec{}, policies.ActionUndo, name("before")), here: []string{name("before")}, done: completed("good"), to: "good",
+		},
+		"it was undone on this one, which has an own": {
+			policy: tried(policies.AddOnPolicySpec{}, policies.ActionUndo, name("before")), here: []string{name("before")}, own: true, done: completed("good"), to: "good",
+		},
+		"its agent says that it was": {
+			policy: policy(policies.AddOnPolicySpec{}), here: []string{name("before")}, done: completed("good"), to: "before",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			p := tc.policy
+			p.Name, p.Status.Placements = "logs", tc.done
+			failing := fixture.Desires(tmpl, "bad")
+			failing.LastAppliedConfig = fixture.Hashed(tmpl, "before")
+			addOn := fixture.AddOn("c", fixture.Has(cfg, "all"), failing)
+			if tc.own {
+				addOn = fixture.AddOn("c", fixture.Has(mine, "own"), failing)
+				addOn.Spec.Configs = []addonv1beta1.AddOnConfig{mine}
+			}
+			target := addonconfig.NewTarget(addonconfig.Inputs{
+				AddOn: addOn, CMA: fixture.NewCMA(nil, fixture.Placement("p", tmpl, cfg)),
+				States: addonconfig.States{tmpl: {Hash: "bad"}, cfg: {Hash: "all"}, mine: {Hash: "own"}},
+			})
+			how := gate.New("logs", p, nil).Undo("ns/p", name("bad"), tc.here)
+			how.Failed = true
+			to, known := how.Return(target, addOn.Status.ConfigReferences)
+			assert.Equal(t, tc.to != "", known)
+			if known {
+				assert.Equal(t, tc.to, to[len(to)-1].SpecHash)
 			}
 		})
 	}

@@ -16,6 +16,9 @@ import (
 //
 // Shows: policies/depends-events
 func TestWhichChangesOfAnAddOnThoseThatDependOnItAreToldOf(t *testing.T) {
+	configured := func(a *addonv1beta1.ManagedClusterAddOn, says string) {
+		a.Status.Conditions[1].Message = "Configurations updated and not configured yet: " + says
+	}
 	for sentence, tc := range map[string]struct {
 		change func(*addonv1beta1.ManagedClusterAddOn)
 		told   bool
@@ -33,9 +36,16 @@ func TestWhichChangesOfAnAddOnThoseThatDependOnItAreToldOf(t *testing.T) {
 		"it has other objects": {func(a *addonv1beta1.ManagedClusterAddOn) {
 			a.Status.RelatedObjects = make([]addonv1beta1.ObjectReference, 1)
 		}, false},
+		"it waits for its turn no more": {
+			func(a *addonv1beta1.ManagedClusterAddOn) { configured(a, "addontemplates t does not exist") }, true,
+		},
+		"it waits for something else": {
+			func(a *addonv1beta1.ManagedClusterAddOn) { configured(a, "waits for its turn in the rollout: no slot") }, false,
+		},
 		"it is written once more": {func(a *addonv1beta1.ManagedClusterAddOn) { a.ResourceVersion = "2" }, false},
 	} {
-		was := addOn(cond("Available", "True", "Yes", ""))
+		was := addOn(cond("Available", "True", "Yes", ""), cond("Configured", "False", "ConfigurationsNotConfigured", ""))
+		configured(was, "waits for its turn in the rollout: AddOnPolicy network is paused")
 		is := was.DeepCopy()
 		tc.change(is)
 		assert.Equal(t, tc.told, gate.DependencyChanged().Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is}), sentence)

@@ -44,12 +44,16 @@ func ListOf(first []string, all int, separator string) string {
 }
 
 // Items returns the first items, the last of which counts the others where there are more than the limit, which is at
-// least 1.
+// least 1. It counts also what an earlier call left out of the items.
 func Items(items []string, limit int) []string {
 	if len(items) <= limit {
 		return items
 	}
-	return append(slices.Clone(items[:limit-1]), fmt.Sprintf("and %d more", len(items)-limit+1))
+	left, last := 0, len(items)-1
+	if n, err := fmt.Sscanf(items[last], "and %d more", &left); n == 1 && err == nil {
+		items = items[:last]
+	}
+	return append(slices.Clone(items[:limit-1]), fmt.Sprintf("and %d more", left+len(items)-limit+1))
 }
 
 // OneLine writes a text of another client on one line, without a full stop at its end.

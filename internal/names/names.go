@@ -96,6 +96,9 @@ const (
 	InstalledByPlacement = "placement"
 	// InstalledByDependency is its value for add-ons that the policy of another add-on brought along.
 	InstalledByDependency = "dependency"
+	// AnnotationPlacementGave on a ManagedClusterAddOn that its placements dropped and another add-on brings along says
+	// which contents a placement gave it, as addonconfig.Contents. It is Spokelet's own addition.
+	AnnotationPlacementGave = "addon.spokelet.io/placement-gave"
 	// AnnotationCopied on a ManagedClusterAddOn lists the annotations that the install reconciler copied from the
 	// ManagedCluster, without AnnotationAddonPrefix and separated by commas. It keeps these in step, and no others. It is
 	// Spokelet's own addition.

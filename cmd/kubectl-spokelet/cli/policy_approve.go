@@ -83,8 +83,10 @@ func approving(name string, policy *policies.AddOnPolicy, wanted choice) (senten
 		content = now[0].name
 	}
 	what := content + ", for which no cluster of a placement is known to wait,"
-	if at := slices.IndexFunc(open, func(o offer) bool { return o.name == content }); at >= 0 {
-		what = open[at].says
+	whole, _ := offers(policy, true)
+	known := slices.Concat(open, whole)
+	if at := slices.IndexFunc(known, func(o offer) bool { return o.name == content }); at >= 0 {
+		what = known[at].says
 	}
 	edit := sentence{
 		says: fmt.Sprintf("AddOnPolicy %s: content %s is approved", name, what),
@@ -118,6 +120,8 @@ func offers(policy *policies.AddOnPolicy, whole bool) (now, later []offer) {
 			continue
 		case c.Wave != "":
 			one.says += " in " + message.Cut(c.Wave, maxTold)
+		case policy.Spec.Approval == policies.ApprovalPerWave: // After too many tries, it is the content that waits.
+			one.says += ", with all its waves,"
 		}
 		if c.Wave != "" && !c.Turn {
 			later = append(later, one)

@@ -132,6 +132,17 @@ func TestARolloutIsPausedResumedAndApproved(t *testing.T) {
 			"content cccccccccccc (addontemplates//logs), with all its waves, is approved",
 			pathAddOnPolicies + test + `{"op":"add","path":"/spec/approved","value":["cccccccccccc"]}]`,
 		},
+		"all waves of a content that its name says": {
+			waved(wave("aaaaaaaaaaaa", "first", true)), []string{"approve", "addon", "logs", "--content", "cccccccccccc"}, 0,
+			"content cccccccccccc (addontemplates//logs), with all its waves, is approved",
+			pathAddOnPolicies + test + `{"op":"add","path":"/spec/approved","value":["cccccccccccc"]}]`,
+		},
+		"all waves of a content that waits after too many tries": {
+			addOnPolicy(map[string]any{"approval": "PerWave", "onFailure": map[string]any{"action": "Undo", "maxTries": 1}},
+				map[string]any{"contents": []any{content("aaaaaaaaaaaa", false)}}),
+			[]string{"approve", "addon", "logs"}, 0, "content aaaaaaaaaaaa (addontemplates//logs), with all its waves, is approved",
+			pathAddOnPolicies + test + `{"op":"add","path":"/spec/approved","value":["aaaaaaaaaaaa"]}]`,
+		},
 		"one wave or all": {
 			waved(wave("aaaaaaaaaaaa", "first", true)), []string{"approve", "addon", "logs", "--all-waves", "--content", "a"},
 			statusUse, "content all-waves", "",

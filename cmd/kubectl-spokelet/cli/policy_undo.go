@@ -107,7 +107,8 @@ func retrying(name string, policy *policies.AddOnPolicy, content string) (senten
 	}
 	undone := slices.Clone(policy.Spec.Undo)
 	for _, u := range policy.Status.Undone {
-		if !slices.Contains(undone, u.Content) && !slices.Contains(policy.Spec.Retry, u.Content) {
+		remembered := u.Clusters == 0 // No cluster is kept from it.
+		if !remembered && !slices.Contains(undone, u.Content) && !slices.Contains(policy.Spec.Retry, u.Content) {
 			undone = append(undone, u.Content)
 		}
 	}

@@ -13,9 +13,12 @@ func TestAContentIsUndoneAndTriedAgain(t *testing.T) {
 		}
 		return map[string]any{"placement": placement, "content": content, "completed": all}
 	}
-	undone := map[string]any{"undone": []any{map[string]any{
-		"content": "bbbb", "by": "Policy", "action": "Undo", "clusters": 1, "since": "2026-11-30T12:00:00Z",
-	}}}
+	entry := func(content string, clusters int) map[string]any {
+		return map[string]any{
+			"content": content, "by": "Policy", "action": "Undo", "clusters": clusters, "since": "2026-11-30T12:00:00Z",
+		}
+	}
+	undone := map[string]any{"undone": []any{entry("aaaa", 0), entry("bbbb", 1)}}
 	spec := func(lists map[string]any) map[string]any {
 		lists["approval"] = "None"
 		return lists
@@ -63,6 +66,10 @@ func TestAContentIsUndoneAndTriedAgain(t *testing.T) {
 			addOnPolicy(spec(map[string]any{}), undone), []string{"retry", "addon", "logs"}, 0,
 			"content bbbb is rolled out again, and is not undone another time",
 			pathAddOnPolicies + test + `{"op":"add","path":"/spec/retry","value":["bbbb"]}]`,
+		},
+		"what is only remembered is by its name": {
+			addOnPolicy(spec(map[string]any{}), undone), []string{"retry", "addon", "logs", "--content", "aaaa"}, 0,
+			"content aaaa is rolled out again", pathAddOnPolicies + test + `{"op":"add","path":"/spec/retry","value":["aaaa"]}]`,
 		},
 		"so is what a person undid": {
 			addOnPolicy(spec(map[string]any{"undo": []any{"bbbb"}}), nil), []string{"retry", "addon", "logs"}, 0, "rolled out again",

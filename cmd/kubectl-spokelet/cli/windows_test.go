@@ -21,10 +21,16 @@ func maintained() *hub {
 		"waiting": 30, "unused": []any{"0123456789ab"}, "problem": "logs > network > logs",
 		"undone": []any{map[string]any{
 			"content": "dddddddddddd", "by": "Policy", "why": "5 of 40 clusters failed", "since": "2026-11-29T10:00:00Z", "clusters": 5,
-		}},
+		}, map[string]any{"content": "eeeeeeeeeeee", "by": "Person", "since": "2026-11-28T12:00:00Z", "clusters": 0}},
+		"placements": []any{
+			map[string]any{"placement": "add-ons/stores", "content": "dddddddddddd", "problem": "content dddddddddddd is not undone: no content completed before it"},
+			map[string]any{"placement": "-", "content": "dddddddddddd", "problem": "nothing is undone by itself"},
+			map[string]any{"placement": "add-ons/others", "content": "dddddddddddd"},
+		},
 		"contents": []any{
 			wave("aaaaaaaaaaaa", "decision group 0 (canary) of placement add-ons/stores", true),
 			wave("bbbbbbbbbbbb", "decision group 1 of placement add-ons/stores", false),
+			content("ffffffffffff", false),
 		},
 	})}
 	window := func(name string, spec, status map[string]any) map[string]any {

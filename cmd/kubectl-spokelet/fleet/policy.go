@@ -17,8 +17,17 @@ type Policy struct {
 		Contents           []policies.Content `json:"contents,omitempty"`
 		Unused             []string           `json:"unused,omitempty"`
 		Undone             []policies.Undone  `json:"undone,omitempty"`
+		Placements         []PolicyPlacement  `json:"placements,omitempty"`
 		Problem            string             `json:"problem,omitempty"`
 	} `json:"status,omitzero"`
+}
+
+// PolicyPlacement is what a policy says of a placement.
+type PolicyPlacement struct {
+	// Placement is its namespace and name, or policies.NoPlacement.
+	Placement string `json:"placement"`
+	// Problem is why an undo does not happen that was asked for; empty where nothing hinders one.
+	Problem string `json:"problem,omitempty"`
 }
 
 // Window is a MaintenanceWindow.

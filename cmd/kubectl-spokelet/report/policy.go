@@ -35,8 +35,9 @@ type Policy struct {
 	OnFailure *policies.OnFailure `json:"onFailure,omitempty"`
 	// Removals says when it goes from clusters that no placement selects.
 	Removals policies.Removals `json:"removals,omitempty"`
-	// Problem is what the hub manager cannot follow in it.
-	Problem string `json:"problem,omitempty"`
+	// Problem is what the hub manager cannot follow in it, and Placements has those where an undo does not happen.
+	Problem    string                  `json:"problem,omitempty"`
+	Placements []fleet.PolicyPlacement `json:"placements,omitempty"`
 }
 
 // PolicyOf returns what a policy says; nil for none.
@@ -49,6 +50,11 @@ func PolicyOf(p *fleet.Policy) *Policy {
 		Approval: cmp.Or(p.Spec.Approval, policies.ApprovalNone), Waiting: p.Status.Waiting, Contents: p.Status.Contents,
 		Unused: p.Status.Unused, Undone: p.Status.Undone, DependsOn: p.Spec.DependsOn, OnFailure: p.Spec.OnFailure,
 		Removals: p.Spec.Removals, Problem: p.Status.Problem,
+	}
+	for _, at := range p.Status.Placements {
+		if at.Problem != "" {
+			of.Placements = append(of.Placements, at)
+		}
 	}
 	if p.Spec.Paused != nil {
 		of.Paused, of.Reason = true, p.Spec.Paused.Reason
@@ -91,7 +97,14 @@ func (p *Policy) Sayings(now time.Time) []Saying {
 		all = append(all, p.ofContent(c))
 	}
 	for i := range p.Undone {
-		say("undone", Failed, undone(&p.Undone[i], now), p.command("kubectl spokelet rollout retry addon ADDON", ""))
+		all = append(all, p.ofUndone(&p.Undone[i], now))
+	}
+	for _, at := range p.Placements {
+		where := "placement " + at.Placement
+		if at.Placement == policies.NoPlacement {
+			where = "clusters of no placement"
+		}
+		say("undo", Warning, where+": "+at.Problem, "")
 	}
 	for _, d := range p.DependsOn {
 		say("order", OK, after(d), "")
@@ -109,8 +122,8 @@ func (p *Policy) Sayings(now time.Time) []Saying {
 	return all
 }
 
-// undone says that a content was undone.
-func undone(u *policies.Undone, now time.Time) string {
+// ofUndone says that a content was undone. Where no cluster is kept from it, that is remembered for when it comes back.
+func (p *Policy) ofUndone(u *policies.Undone, now time.Time) Saying {
 	text := fmt.Sprintf("content %s%s was undone", u.Content, listed(u.Configurations))
 	switch u.By {
 	case policies.ByPolicy:
@@ -121,13 +134,18 @@ func undone(u *policies.Undone, now time.Time) string {
 	if at := fleet.Known(u.Since.Time); !at.IsZero() {
 		text += " " + duration.HumanDuration(max(now.Sub(at), 0)) + " ago"
 	}
+	s := Saying{What: "undone", State: OK}
 	if u.Clusters > 0 {
+		s.State, s.Next = Failed, p.command("kubectl spokelet rollout retry addon ADDON", "")
 		text += ", and " + Count(int(u.Clusters), "cluster") + " kept from it"
+	} else {
+		text += ", and no cluster is to get it now, which is remembered for when one is"
 	}
 	if u.Why != "" {
 		text += ": " + u.Why
 	}
-	return text
+	s.Text = text
+	return s
 }
 
 // after says what an add-on comes after.
@@ -154,6 +172,9 @@ func (p *Policy) ofContent(c policies.Content) Saying {
 		s.Text += ", which is not approved, and has not its turn yet"
 	case asked:
 		s.State, s.Text = Warning, s.Text+", which is not approved"
+		if c.Wave == "" && p.Approval == policies.ApprovalPerWave {
+			s.Text += ": to approve it is to approve all its waves"
+		}
 		s.Next = p.command("kubectl spokelet rollout approve addon ADDON --content CONTENT", c.Name)
 	}
 	return s

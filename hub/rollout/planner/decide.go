@@ -55,7 +55,7 @@ func decide(p Placement, now time.Time) Result {
 		result.Remarks = append(result.Remarks, rules.remark)
 	}
 	result.count(p, members)
-	result.settle(rules, problem != "" || p.Held != "", members)
+	result.settle(p, rules, members, now)
 	return result
 }
 

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // Fleet is one add-on on all clusters of its placements.
@@ -33,6 +35,8 @@ type Placement struct {
 	// Held explains why no cluster may be admitted at all, such as a configuration that does not exist; empty when they
 	// may.
 	Held string
+	// Completes is set where it counts whether the target completed, so that a Wake comes when time alone shows that.
+	Completes bool
 	// Undoes is set where the target is what the clusters had before: no failure stops the others from returning to it.
 	Undoes bool
 }
@@ -76,6 +80,9 @@ type Cluster struct {
 	// AwaitsOwn is since when a cluster that is InFlight awaits what its own spec names, which Held explains; zero for any
 	// other. It keeps its slot until its deadline, or for a minute, and is not a failure then.
 	AwaitsOwn time.Time
+	// Own is set where the spec of the add-on itself names what is new in the target: the cluster does not show whether
+	// that works, as long as there are others.
+	Own bool
 	// Leaving is set for a cluster that the placement does not select at the moment, and may select again soon. It keeps
 	// its slot and its failure, and the status does not count it.
 	Leaving bool
@@ -133,8 +140,9 @@ type Result struct {
 	FailingOf string
 	// Exceeded reports whether so many failed, with strategy All more than half of the clusters. Settled reports whether
 	// the target completed as far as it can: not so many failed, nothing moves or waits, and at least one cluster has it
-	// and is well, and not fewer than those that something of their own holds.
-	Exceeded, Settled bool
+	// and is well, and not fewer than those that something of their own or a dependency holds, or that have been on their
+	// way for an hour without a deadline. Clusters that are Own count where there are no others, which Shown denies.
+	Exceeded, Settled, Shown bool
 	// Remarks are further sentences for the author of the strategy.
 	Remarks []string
 	// Wake is the next instant at which the result changes by itself: the end of a soak or a deadline; zero for never.
@@ -207,13 +215,43 @@ func (r *Result) count(p Placement, members []member) {
 	r.Counts = c
 }
 
+// Lingering is how long a cluster without a deadline is on its way before the others show whether the target works.
+const Lingering = time.Hour
+
+// moves reports whether a cluster may show soon whether the target works there, and when it stops to by itself; zero
+// for never.
+func (m *member) moves(r rules, now time.Time) (is bool, until time.Time) {
+	switch {
+	case m.phase == waiting, m.phase.pends() && (m.Gated || m.admitted):
+		return true, time.Time{}
+	case m.phase == awaited && m.Since.IsZero(): // It may never be installed.
+		return false, time.Time{}
+	case m.phase == awaited, m.phase.keepsSlot():
+		if r.expires || m.Since.IsZero() || m.phase == soaking {
+			return true, time.Time{}
+		}
+		until = m.Since.Add(Lingering)
+		return now.Before(until), until
+	}
+	return false, time.Time{}
+}
+
 // settle finds out whether the target completed as far as it can, or failed.
-func (r *Result) settle(rules rules, held bool, members []member) {
+func (r *Result) settle(p Placement, rules rules, members []member, now time.Time) {
+	held := r.Problem != "" || p.Held != ""
 	var failures, well, kept int
+	r.Shown = slices.ContainsFunc(members, func(m member) bool { return !m.Own })
 	for n := range members {
-		switch m := &members[n]; {
+		m := &members[n]
+		moves, until := m.moves(rules, now)
+		held = held || moves
+		if moves && p.Completes {
+			r.Wake = reconcile.Earliest(r.Wake, until)
+		}
+		switch {
 		case m.phase.failure():
 			failures++
+		case r.Shown && m.Own:
 		case m.phase == done && !m.Leaving:
 			well++
 		case m.phase != done:
@@ -221,8 +259,7 @@ func (r *Result) settle(rules rules, held bool, members []member) {
 		}
 	}
 	r.Exceeded = len(r.Failing) > 0 || rules.kind == clusterv1alpha1.All && 2*failures > len(members)
-	moves := held || r.Wave > 0 || len(r.New) > 0
-	r.Settled = r.Counts.Complete() || !moves && !r.Exceeded && well > 0 && well >= kept
+	r.Settled = well > 0 && (r.Counts.Complete() || !held && !r.Exceeded && well >= kept)
 }
 
 // Complete reports whether all clusters of the placement have the target, those that leave and may come back at once as

@@ -308,3 +308,35 @@ func TestADeletedPolicyTakesNothingFromAFleetWhateverAnotherPolicyBrings(t *test
 		})
 	}
 }
+
+// The strategy becomes Manual, and nobody removes what placements installed: not the policy of another add-on either, by
+// which the hub manager removes what that brought.
+//
+// Shows: policies/depends-brings-manual
+func TestWhatPlacementsInstalledStaysWhereAPolicyBringsTheAddOnElsewhere(t *testing.T) {
+	n := newTenant(t, "global")
+	n.cluster("a", "use-network=yes")
+	n.cluster("b", "use-gateway=yes", "use-network=yes")
+	network, gateway := n.installs("network", true), n.installs("gateway", true)
+	network.comes("a", names.InstalledByPlacement)
+	network.comes("b", names.InstalledByPlacement)
+	gateway.comes("b", names.InstalledByPlacement)
+	was := network.on("a").UID
+	edit(n, &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: network.name}},
+		func(d *addonv1alpha1.ClusterManagementAddOn) {
+			d.Spec.InstallStrategy = addonv1alpha1.InstallStrategy{Type: addonv1alpha1.AddonInstallStrategyManual}
+		})
+	require.NoError(t, plane.AddOns.DeleteAddOn(n.Context(), network.on("b")))
+	network.goes("b")
+	policy := gateway.requires(network, true)
+	network.comes("b", names.InstalledByDependency)
+	n.deselects("a", "network")
+
+	// A pass over all clusters of the add-on removes what was brought along, and nothing else.
+	n.deselects("b", "gateway")
+	gateway.goes("b")
+	network.goes("b")
+	require.NoError(t, plane.Client.Delete(n.Context(), policy))
+	network.comes("a", names.InstalledByPlacement)
+	assert.Equal(t, was, network.on("a").UID)
+}

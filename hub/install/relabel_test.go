@@ -1,0 +1,40 @@
+package install
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// It has a template of its placement, and a configuration that it names itself.
+func TestWhatAPlacementGaveIsNotedWhereAnAddOnIsBroughtAlongFromThenOn(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, addonv1alpha1.Install(scheme))
+	require.NoError(t, addonv1beta1.Install(scheme))
+	tmpl, mine := fixture.Template("t"), fixture.DeploymentConfig("mine")
+	addOn := fixture.AddOn("c1", fixture.Has(mine, "m"), fixture.Has(tmpl, "v1"))
+	addOn.UID, addOn.Spec.Configs = "u", []addonv1beta1.AddOnConfig{mine}
+	addOn.Labels = map[string]string{names.LabelInstalledBy: names.InstalledByPlacement, "other": "stays"}
+	addOns := addonapi.Client{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(addOn).Build(), Wire: addonapi.WireBeta}
+	key := types.NamespacedName{Namespace: "c1", Name: addOn.Name}
+	there, err := addOns.PeekAddOn(t.Context(), key)
+	require.NoError(t, err)
+	r := &Reconciler{AddOns: addOns}
+	require.NoError(t, r.relabel(t.Context(), removals{relabel: []candidate{{addon: there}}}))
+	after, err := addOns.GetAddOn(t.Context(), key)
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{names.LabelInstalledBy: names.InstalledByDependency, "other": "stays"}, after.Labels)
+	gave := addonconfig.ContentsOf([]addonv1beta1.ConfigReference{fixture.Has(tmpl, "v1")})
+	assert.Equal(t, gave, addonconfig.ReadContents(after.Annotations[names.AnnotationPlacementGave]))
+}
