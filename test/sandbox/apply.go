@@ -131,7 +131,9 @@ func kindsOf(definition *unstructured.Unstructured) ([]schema.GroupVersionKind, 
 	var kinds []schema.GroupVersionKind
 	for _, version := range crd.Spec.Versions {
 		if version.Served {
-			kinds = append(kinds, schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind})
+			kinds = append(kinds, schema.GroupVersionKind{
+				Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind,
+			})
 		}
 	}
 	return kinds, nil
