@@ -102,7 +102,7 @@ func TestAWindowThatCannotBeDecodedHoldsWhatWaitsForWindowsAlone(t *testing.T) {
 			v := g.Judge(gate.Cluster{}, "c", noon())
 			assert.Contains(t, v.Held, tc.begins)
 			assert.False(t, v.Unusable, "it is not the matter of one cluster")
-			leaves := g.JudgeRemoval(gate.Cluster{}, noon()).Held
+			leaves := g.JudgeRemoval(gate.Cluster{}, time.Time{}, noon()).Held
 			assert.Equal(t, tc.leaves == "", leaves == "", leaves)
 			assert.Contains(t, leaves, tc.leaves)
 		})
