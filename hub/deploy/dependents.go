@@ -74,8 +74,9 @@ func (r *Reconciler) live() source {
 	return source{r.Live, &gate.Reader{Client: r.Live}}
 }
 
-// observeDependents reads what depends on an add-on that is being deleted and is still on its cluster. The add-on waits for all that need it, and for each that goes, with all its works. On a
-// cluster that goes, it waits for those that go before it or with it.
+// observeDependents reads what depends on an add-on that is being deleted and is still on its cluster. The add-on
+// waits for all that need it, and for each that goes, with all its works. On a cluster that goes, it waits for those
+// that go before it or with it.
 func (r *Reconciler) observeDependents(
 	ctx context.Context, from source, addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster,
 ) (dependentFacts, error) {

@@ -43,8 +43,8 @@ func (r *Reconciler) observeDependencies(ctx context.Context, f *fleetFacts, nam
 	return err
 }
 
-// confirmOrder returns an error if the policies of the API server order the add-on otherwise than those of the cache. The
-// removal of a cluster waits for no order.
+// confirmOrder returns an error if the policies of the API server order the add-on otherwise than those of the
+// cache. The removal of a cluster waits for no order.
 func (r *Reconciler) confirmOrder(ctx context.Context, f fleetFacts, p removals) error {
 	stays := func(c candidate) bool { return c.managed != nil && c.managed.DeletionTimestamp.IsZero() }
 	if r.Gates == nil || !slices.ContainsFunc(slices.Concat(p.remove, p.relabel), stays) {
@@ -117,7 +117,8 @@ func (r *Reconciler) watchPolicies(b *builder.Builder) *builder.Builder {
 }
 
 // ofDependent maps an add-on that comes or goes to those on its cluster that it brings along, and to the removal of
-// those that go after it. Of one that is gone, it is noted what it brought along alone, until one comes that brings that.
+// those that go after it. Of one that is gone, it is noted what it brought along alone, until one comes that brings
+// that.
 func (r *Reconciler) ofDependent(ctx context.Context, o client.Object, gone bool, q queue) {
 	if isBrought(o) && r.memory.bring(o.GetName()) {
 		q.Add(ofFleet(o.GetName())) // Its pass forgets it where it is not defined.
