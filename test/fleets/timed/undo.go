@@ -245,11 +245,12 @@ func (w *world) undone() bool {
 		if s.addOn == nil || !w.failures.breaks(s) || !s.applied || s.has != w.content || w.retriedBy(v, w.content) {
 			continue
 		}
-		// It failed with the content, for longer than the policy asks for, and the policy knows one that completed before.
+		// It failed with the content, for longer than the policy asks for, and the policy knows one that completed before
+		// and was not undone on this cluster itself.
 		known := slices.ContainsFunc(w.status.Placements, func(p policies.PlacementContents) bool {
 			return slices.ContainsFunc(p.Completed, func(c policies.CompletedContent) bool {
 				of := w.told[c.Content]
-				return of != "" && of != w.content && !w.undoneBy(v, of)
+				return of != "" && of != w.content && !w.undoneBy(v, of) && !s.returned[of]
 			})
 		})
 		w.Rule("undo ends", !known || !w.undoes || !s.down || s.again || w.manual,
