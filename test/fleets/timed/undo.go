@@ -143,6 +143,7 @@ func (w *world) judgeUndo(m *manager, s *site, before, after string) {
 		w.Rule("undo once", !s.returned[before] || w.undoneBy(v, before), "%s returns from %s again", s.name, before)
 		w.Rule("undo once", !w.retriedBy(v, before) || w.undoneBy(v, before), "%s returns from %s, which was retried",
 			s.name, before)
+		s.left[before] = true
 		s.returned[before] = s.returned[before] || !w.undoneBy(v, before) // A person may take back what all return from.
 	}
 }
@@ -168,6 +169,7 @@ func (w *world) noteLate(m *manager) {
 // judgePolicy judges what a hub manager is about to write into the status of the policy.
 func (w *world) judgePolicy(m *manager) {
 	w.noteTroubles()
+	w.noteCompleted(m)
 	for _, u := range m.said.Policy.Status.Undone {
 		isNew := !slices.ContainsFunc(w.status.Undone, func(o policies.Undone) bool {
 			return o.Content == u.Content && o.By == u.By && o.Action == u.Action
@@ -192,22 +194,29 @@ func (w *world) mayFail(content string) bool {
 	return f.broken[content] || f.stuck[content] || f.troubled[content]
 }
 
-// judgeUndone keeps the books: who completed what, and which name stands for which content.
-func (w *world) judgeUndone(m *manager) {
-	w.noteTroubles()
-	if m.said.Policy != nil {
-		for _, p := range m.said.Policy.Status.Placements {
-			content, known := w.told[p.Content]
-			w.Rule("undo names", !known || content == m.sees.content, "contents %s and %s have one name",
-				content, m.sees.content)
-			w.told[p.Content] = m.sees.content
-			for _, c := range p.Completed { // Where the strategy tolerates failures, not all clusters have to have it.
-				of := w.told[c.Content]
-				some := slices.ContainsFunc(w.sites, func(s *site) bool { return s.had[of] })
-				w.failures.forAll[of] = w.failures.forAll[of] || some
-			}
+// noteCompleted notes which name stands for which content, and what completed where not all clusters have to have it.
+// A hub manager acts on what it wrote also while its cache is behind.
+func (w *world) noteCompleted(m *manager) {
+	if m.said.Policy == nil {
+		return
+	}
+	for _, p := range m.said.Policy.Status.Placements {
+		content, known := w.told[p.Content]
+		w.Rule("undo names", !known || content == m.sees.content, "contents %s and %s have one name",
+			content, m.sees.content)
+		w.told[p.Content] = m.sees.content
+		for _, c := range p.Completed {
+			of := w.told[c.Content]
+			some := slices.ContainsFunc(w.sites, func(s *site) bool { return s.had[of] })
+			w.failures.forAll[of] = w.failures.forAll[of] || some
 		}
 	}
+}
+
+// judgeUndone keeps the books: who completed what.
+func (w *world) judgeUndone(m *manager) {
+	w.noteTroubles()
+	w.noteCompleted(m)
 	for content := range w.sites[0].had {
 		if !slices.ContainsFunc(w.sites, func(s *site) bool { return s.selected && !s.had[content] }) {
 			w.failures.forAll[content] = true
@@ -245,12 +254,15 @@ func (w *world) undone() bool {
 		if s.addOn == nil || !w.failures.breaks(s) || !s.applied || s.has != w.content || w.retriedBy(v, w.content) {
 			continue
 		}
+		remembers := func(name string) bool {
+			return slices.ContainsFunc(w.status.Undone, func(u policies.Undone) bool { return u.Content == name })
+		}
 		// It failed with the content, for longer than the policy asks for, and the policy knows one that completed before
 		// and was not undone on this cluster itself.
 		known := slices.ContainsFunc(w.status.Placements, func(p policies.PlacementContents) bool {
 			return slices.ContainsFunc(p.Completed, func(c policies.CompletedContent) bool {
 				of := w.told[c.Content]
-				return of != "" && of != w.content && !w.undoneBy(v, of) && !s.returned[of]
+				return of != "" && of != w.content && !w.undoneBy(v, of) && !(s.left[of] && remembers(c.Content))
 			})
 		})
 		w.Rule("undo ends", !known || !w.undoes || !s.down || s.again || w.manual,

@@ -129,8 +129,9 @@ type site struct {
 	// late reports whether it counted as timed out with what it has, and fell whether its agent was not well: when a hub
 	// manager saw that is not on the hub.
 	late, fell bool
-	// had are the contents that it completed, and returned those that it returned from since the last edit.
-	had, returned map[string]bool
+	// had are the contents that it completed, left those that it ever returned from, and returned those of them since the
+	// last edit.
+	had, left, returned map[string]bool
 }
 
 // view is what there is on the hub at a time, as a cache has it. It is never changed.
@@ -162,7 +163,7 @@ func newWorld(g *fleets.Game, b Bend, c *calendar, e era) *world {
 	w.drawStrategy()
 	for i := range 1 + r.IntN(3) {
 		s := &site{name: fmt.Sprintf("%c%d", 'a'+r.IntN(26), i), canary: i == 0 && r.IntN(2) == 0, selected: true}
-		s.had, s.returned = map[string]bool{}, map[string]bool{}
+		s.had, s.left, s.returned = map[string]bool{}, map[string]bool{}, map[string]bool{}
 		s.place = place{labels: drawLabels(r), claims: drawClaims(r, e)}
 		if w.sites = append(w.sites, s); r.IntN(3) > 0 {
 			w.install(s)
