@@ -262,7 +262,7 @@ func (w *world) undone() bool {
 		known := slices.ContainsFunc(w.status.Placements, func(p policies.PlacementContents) bool {
 			return slices.ContainsFunc(p.Completed, func(c policies.CompletedContent) bool {
 				of := w.told[c.Content]
-				return of != "" && of != w.content && !w.undoneBy(v, of) && !(s.left[of] && remembers(c.Content))
+				return of != "" && of != w.content && !w.undoneBy(v, of) && (!s.left[of] || !remembers(c.Content))
 			})
 		})
 		w.Rule("undo ends", !known || !w.undoes || !s.down || s.again || w.manual,
