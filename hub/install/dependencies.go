@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -77,7 +78,10 @@ func (r *Reconciler) confirmOthers(ctx context.Context, f fleetFacts, c candidat
 // gave them, which the defaults may lack.
 func (r *Reconciler) relabel(ctx context.Context, p removals) error {
 	for _, c := range p.relabel {
-		addOn, err := addonapi.AddOn(c.addon)
+		addOn, err := r.AddOns.GetAddOnFrom(ctx, r.Live, client.ObjectKeyFromObject(c.addon)) // A cache may be behind.
+		if apierrors.IsNotFound(err) {
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("finding what placements gave an add-on that another one brings along: %w", err)
 		}

@@ -70,10 +70,7 @@ func (u *undoing) describe(before *policies.AddOnPolicy) policies.PlacementConte
 // unlisted returns what is remembered of a placement that the add-on does not have now: the list may be edited back.
 func unlisted(was policies.PlacementContents) policies.PlacementContents {
 	left := strings.Contains(was.Problem, leftOut)
-	if was.Problem = "the add-on is not installed by this placement now"; was.Placement == policies.NoPlacement {
-		was.Problem = "people do not install the add-on now"
-	}
-	if left {
+	if was.Content, was.Problem = "", ""; left {
 		leavesOut(&was)
 	}
 	return was
@@ -192,10 +189,9 @@ func (f facts) undone(before *policies.AddOnPolicy, undoings []*undoing, renewed
 	}
 	var all []policies.Undone
 	for _, was := range before.Status.Undone {
-		left := slices.DeleteFunc(slices.Clone(was.Placements), renewed.Has)
-		forgotten := len(left) < len(was.Placements) || len(was.Placements) == 0 && renewed.Len() > 0
-		gone := len(left) == 0 && forgotten && !wanted.Has(was.Content) || f.gate.Retried(was.Content)
-		was.Placements = left
+		was.Placements = slices.DeleteFunc(slices.Clone(was.Placements), renewed.Has)
+		was.Tries = slices.DeleteFunc(slices.Clone(was.Tries), renewed.Has)
+		gone := len(was.Placements) == 0 && !wanted.Has(was.Content) || f.gate.Retried(was.Content)
 		if was.By == policies.ByPolicy && !gone { // Also while a person undoes it, who may take that back.
 			was.Clusters = 0
 			all = append(all, was)
@@ -217,9 +213,9 @@ func (f facts) undone(before *policies.AddOnPolicy, undoings []*undoing, renewed
 		case u.begins != "":
 			entry.Action, entry.Why, entry.Placements = policies.ActionUndoAll, u.begins, []string{u.placement}
 		case u.returned.Len() > 0:
-			entry.Action, entry.Why = policies.ActionUndo, "clusters failed with it"
+			entry.Action, entry.Why, entry.Placements = policies.ActionUndo, "clusters failed with it", []string{u.placement}
 			if u.exceeded {
-				entry.Placements = []string{u.placement}
+				entry.Tries = entry.Placements
 			}
 		case !u.all:
 			continue
@@ -250,12 +246,18 @@ func merge(all []policies.Undone, entry policies.Undone, clusters int) []policie
 		is.Action, is.Why, is.Placements = entry.Action, entry.Why, nil
 	}
 	if is.By == policies.ByPolicy && is.Action == entry.Action {
-		for _, placement := range entry.Placements {
-			if !slices.Contains(is.Placements, placement) {
-				is.Placements = append(slices.Clone(is.Placements), placement)
-			}
-		}
+		is.Placements, is.Tries = union(is.Placements, entry.Placements), union(is.Tries, entry.Tries)
 	}
 	all[i].Clusters += int32(min(clusters, 1<<30)) //nolint:gosec // It is bounded.
 	return all
+}
+
+// union returns the names of both lists, in their order.
+func union(some, more []string) []string {
+	for _, name := range more {
+		if !slices.Contains(some, name) {
+			some = append(slices.Clone(some), name)
+		}
+	}
+	return some
 }

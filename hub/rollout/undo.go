@@ -266,33 +266,41 @@ func (f facts) undoAll(
 	case f.gate.Paused().Held != "":
 		why = strings.TrimPrefix(f.gate.Paused().Held, causes.WaitsForTurn)
 	}
-	at := f.failedAt(result).Add(after)
+	since, known := f.failedAt(result)
+	at := since.Add(after)
 	switch {
 	case why != "":
 		u.problem = "content " + u.content + " is not undone: " + why
 		return time.Time{}
 	case f.now.Before(at):
-		u.problem = "content " + u.content + " is undone at " + at.UTC().Format(time.RFC3339) + ": " + result.FailingOf
+		when := at.UTC().Format(time.RFC3339)
+		if !known { // Another instant in each pass would be another write.
+			when = "the end of spec.onFailure.after"
+		}
+		u.problem = "content " + u.content + " is undone at " + when + ": " + result.FailingOf
 		return at
 	}
 	u.begins = result.FailingOf
 	return time.Time{}
 }
 
-// failedAt returns since when more clusters have failed than the strategy tolerates.
-func (f facts) failedAt(result planner.Result) time.Time {
+// failedAt returns since when more clusters have failed than the strategy tolerates, and whether all of them say so.
+func (f facts) failedAt(result planner.Result) (at time.Time, known bool) {
 	since := make([]time.Time, 0, len(result.Failing))
+	known = true
 	for _, cluster := range result.Failing {
 		at := f.now // Its status is about to say so.
 		if m := f.members[cluster]; m != nil && m.way.Counts() {
 			at = m.way.Since
-		} else if w := f.ways[cluster]; m == nil && w.failed && !w.since.IsZero() {
+		} else if w := f.ways[cluster]; (m == nil || m.deleting) && w.failed && !w.since.IsZero() {
 			at = w.since
+		} else {
+			known = false
 		}
 		since = append(since, at)
 	}
 	slices.SortFunc(since, time.Time.Compare)
-	return since[min(result.Tolerated, len(since)-1)]
+	return since[min(result.Tolerated, len(since)-1)], known
 }
 
 // remark tells the author of a placement that its clusters do not have what the specs ask for.

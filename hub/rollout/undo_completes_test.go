@@ -164,7 +164,7 @@ func TestWhoWritesAPlacementApprovesNothingByItsDecisions(t *testing.T) {
 	policy := oneFailsEach(t, allAndSome()["All"])
 	for _, content := range []string{"v1", "v2", "v3"} {
 		policy.Status.Undone = append(policy.Status.Undone, policies.Undone{
-			Content: nameOf(cfg, content), By: policies.ByPolicy, Action: policies.ActionUndo, Placements: []string{"ns/p"},
+			Content: nameOf(cfg, content), By: policies.ByPolicy, Action: policies.ActionUndo, Placements: []string{"ns/p"}, Tries: []string{"ns/p"},
 		})
 	}
 	fourth := func(narrow bool) facts {

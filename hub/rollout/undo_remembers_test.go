@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/internal/addonconfig"
@@ -236,4 +237,39 @@ func TestAPauseHoldsAnAddOnThatIsCreatedAgainAndWouldReturn(t *testing.T) {
 			assert.Equal(t, paused != nil, strings.Contains(a.reason, "is paused: ask Ann"), a.reason)
 		})
 	}
+}
+
+// The add-on of cluster a failed two days ago, and was deleted before its status said so; a finalizer keeps it. The
+// policy undoes what failed for an hour.
+//
+// Shows: policies/undo-restart
+func TestAnAddOnThatGoesHasFailedSinceItsWayBegan(t *testing.T) {
+	cfg := fixture.Template("t")
+	hour := &policies.OnFailure{Action: policies.ActionUndoAll, After: metav1.Duration{Duration: time.Hour}}
+	a := fixture.AddOn("a", fixture.Desires(cfg, "new"))
+	a.DeletionTimestamp, a.Finalizers = &metav1.Time{Time: fixture.Noon().Add(-47 * time.Hour)}, []string{"example.com/stay"}
+	f, policy := underPolicy(cfg, policies.AddOnPolicySpec{OnFailure: hour}, a, fixture.AddOn("b", fixture.Has(cfg, "old")))
+	f.served = map[string]bool{"a": true, "b": true}
+	common := addonconfig.Fingerprint([]addonv1beta1.ConfigReference{fixture.Desires(cfg, "new")})
+	f.ways = map[string]way{"a": {target: common, failed: true, broke: true, since: fixture.Noon().Add(-48 * time.Hour)}}
+	p := decide(f)
+	require.NotEmpty(t, p.placements[0].Failing)
+	assert.NotEmpty(t, f.concludePolicy(policy, p).Status.Undone, "it failed two days ago, and the policy waits for an hour")
+}
+
+// Cluster a of placement p failed with v1 and returned, as its strategy tolerates, and p asks for v0 again, which
+// completed long ago. Another placement, q, completes something new.
+//
+// Shows: policies/undo-remembers
+func TestACompletionInAnotherPlacementForgetsNoToleratedUndo(t *testing.T) {
+	cfg := fixture.Template("t")
+	v1 := nameOf(cfg, "v1")
+	before := &policies.AddOnPolicy{ObjectMeta: metav1.ObjectMeta{Name: "hello"}}
+	before.Status.Undone = []policies.Undone{{Content: v1, By: policies.ByPolicy, Action: policies.ActionUndo, Placements: []string{"ns/p"}}}
+	f := facts{now: fixture.Noon(), gate: gate.New("hello", before, nil)}
+	after := f.undone(before, []*undoing{
+		{placement: "ns/p", content: nameOf(cfg, "v0"), returned: sets.New[string]()},
+		{placement: "ns/q", content: nameOf(cfg, "w9"), returned: sets.New[string](), completes: true},
+	}, sets.New("ns/q"))
+	require.Len(t, after, 1, "when the specs of p ask for v1 again, the cluster gets what it failed with")
 }

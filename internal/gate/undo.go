@@ -208,7 +208,8 @@ func (g Gate) Exhausted(placement, content string) Verdict {
 		if u.Content == content {
 			return Verdict{}
 		}
-		if u.By == policies.ByPolicy && slices.Contains(u.Placements, placement) {
+		all := u.Action == policies.ActionUndoAll && slices.Contains(u.Placements, placement)
+		if u.By == policies.ByPolicy && (all || slices.Contains(u.Tries, placement)) {
 			tries++
 		}
 	}
@@ -271,7 +272,9 @@ func undoing(p *policies.AddOnPolicy) any {
 // undone is what was undone, without what only people read.
 func undone(p *policies.AddOnPolicy) (all []policies.Undone) {
 	for _, u := range p.Status.Undone {
-		all = append(all, policies.Undone{Content: u.Content, By: u.By, Action: u.Action, Placements: u.Placements})
+		all = append(all, policies.Undone{
+			Content: u.Content, By: u.By, Action: u.Action, Placements: u.Placements, Tries: u.Tries,
+		})
 	}
 	return all
 }

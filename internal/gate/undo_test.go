@@ -18,7 +18,7 @@ func tried(spec policies.AddOnPolicySpec, action policies.Action, contents ...st
 	p := policy(spec)
 	for _, content := range contents {
 		p.Status.Undone = append(p.Status.Undone, policies.Undone{
-			Content: content, By: policies.ByPolicy, Action: action, Placements: []string{"ns/p"},
+			Content: content, By: policies.ByPolicy, Action: action, Placements: []string{"ns/p"}, Tries: []string{"ns/p"},
 		})
 	}
 	return p

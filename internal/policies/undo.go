@@ -24,7 +24,7 @@ const (
 type PlacementContents struct {
 	// Placement is its namespace and name; "-" means the add-ons that no placement installs.
 	Placement string `json:"placement"`
-	// Content is the name of the content that the specs ask for.
+	// Content is the name of the content that the specs ask for; empty for one that does not install the add-on now.
 	Content string `json:"content"`
 	// Completed are contents that completed for it, the last one first: it returns to the first that was not undone.
 	Completed []CompletedContent `json:"completed,omitempty"`
@@ -70,9 +70,11 @@ type Undone struct {
 	By    string      `json:"by"`
 	// Action is ActionUndo where only clusters return that failed, and ActionUndoAll where all of Placements do.
 	Action Action `json:"action"`
-	// Placements are those whose clusters return, or, with ActionUndo, in which more clusters failed than the strategy
-	// tolerates. None means all where a person undid it.
+	// Placements are those whose clusters return, with ActionUndo those that failed. None means all where a person undid
+	// it.
 	Placements []string `json:"placements,omitempty"`
+	// Tries are those where it counts as a try, with ActionUndo: more clusters failed than the strategy tolerates.
+	Tries []string `json:"tries,omitempty"`
 	// Clusters is how many clusters are kept from it.
 	Clusters int32 `json:"clusters"`
 }
@@ -92,7 +94,7 @@ func copyUndone(all []Undone) []Undone {
 	all = slices.Clone(all)
 	for i := range all {
 		all[i].Configurations = slices.Clone(all[i].Configurations)
-		all[i].Placements = slices.Clone(all[i].Placements)
+		all[i].Placements, all[i].Tries = slices.Clone(all[i].Placements), slices.Clone(all[i].Tries)
 	}
 	return all
 }

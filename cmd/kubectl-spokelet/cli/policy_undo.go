@@ -56,7 +56,9 @@ func undoing(name string, policy *policies.AddOnPolicy, content string) (sentenc
 	}
 	var asked []string
 	for _, placement := range policy.Status.Placements {
-		if !slices.Contains(policy.Spec.Undo, placement.Content) && !slices.Contains(asked, placement.Content) {
+		// One without a content does not install the add-on now.
+		known := placement.Content == "" || slices.Contains(policy.Spec.Undo, placement.Content)
+		if !known && !slices.Contains(asked, placement.Content) {
 			asked = append(asked, placement.Content)
 		}
 	}

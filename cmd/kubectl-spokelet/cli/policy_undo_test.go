@@ -88,3 +88,26 @@ func TestAContentIsUndoneAndTriedAgain(t *testing.T) {
 		t.Run(sentence, tc.play)
 	}
 }
+
+// A person moved add-on logs from placement ns/q to ns/p a month ago. What is remembered of ns/q nobody asks for now.
+func TestWhatIsOnlyRememberedOfAPlacementIsNotAskedFor(t *testing.T) {
+	former := map[string]any{
+		"placement": "ns/q", "content": "",
+		"completed": []any{map[string]any{"content": "cccc", "configurations": []any{}}},
+	}
+	now := map[string]any{
+		"placement": "ns/p", "content": "bbbb",
+		"completed": []any{map[string]any{"content": "aaaa", "configurations": []any{}}},
+	}
+	spec := func() map[string]any { return map[string]any{"approval": "None"} }
+	const writes = `/logs [{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":"/metadata/generation","value":1},` +
+		`{"op":"add","path":"/spec/undo","value":["bbbb"]}]`
+	t.Run("the only one that is asked for is undone", ruleCase{
+		addOnPolicy(spec(), map[string]any{"placements": []any{now, former}}), []string{"undo", "addon", "logs"}, 0,
+		"content bbbb is undone", pathAddOnPolicies + writes,
+	}.play)
+	t.Run("none is asked for", ruleCase{
+		addOnPolicy(spec(), map[string]any{"placements": []any{former}}), []string{"undo", "addon", "logs"}, statusUse,
+		"no placement of add-on logs asks for a content that is not undone", "",
+	}.play)
+}
