@@ -268,7 +268,8 @@ func (c *Configurer) confirm(ctx context.Context, cma *addonv1beta1.ClusterManag
 }
 
 // confirmPolicy is confirm for the policy of an add-on: by a cache that is behind, it is not paused yet, or did not
-// undo yet what it undid. Where nobody can say, the cache counts: what a policy there holds, it holds with a sentence.
+// undo yet what it undid. Where the API server cannot say, the cache counts: what a policy there holds, it holds with a
+// sentence.
 func (c *Configurer) confirmPolicy(ctx context.Context, f facts) error {
 	name, cached := f.addOn.Name, versionOf(f.rules.Policy())
 	known, asked := c.rules.Get(name)

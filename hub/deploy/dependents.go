@@ -67,12 +67,7 @@ type source struct {
 
 func (r *Reconciler) cached() source { return source{r.Client, r.Gates} }
 
-func (r *Reconciler) live() source {
-	if r.Gates == nil {
-		return source{r.Live, nil}
-	}
-	return source{r.Live, &gate.Reader{Client: r.Live}}
-}
+func (r *Reconciler) live() source { return source{r.Live, r.Gates.From(r.Live)} }
 
 // observeDependents reads what depends on an add-on that is being deleted and is still on its cluster. The add-on
 // waits for all that need it, and for each that goes, with all its works. On a cluster that goes, it waits for those

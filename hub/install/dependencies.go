@@ -51,7 +51,7 @@ func (r *Reconciler) confirmOrder(ctx context.Context, f fleetFacts, p removals)
 	if r.Gates == nil || !slices.ContainsFunc(slices.Concat(p.remove, p.relabel), stays) {
 		return nil
 	}
-	live, err := (&gate.Reader{Client: r.Live}).Order(ctx)
+	live, err := r.Gates.From(r.Live).Order(ctx)
 	name := f.cma.GetName()
 	if err == nil && !slices.Equal(live.Dependents(name), f.order.Dependents(name)) {
 		return reconcile.Behind(policies.GroupVersion().Group, "addonpolicies", name)

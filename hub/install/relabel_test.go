@@ -17,11 +17,18 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// It has a template of its placement, and a configuration that it names itself.
-func TestWhatAPlacementGaveIsNotedWhereAnAddOnIsBroughtAlongFromThenOn(t *testing.T) {
+// addOnScheme has the add-on API in both versions.
+func addOnScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	require.NoError(t, addonv1alpha1.Install(scheme))
 	require.NoError(t, addonv1beta1.Install(scheme))
+	return scheme
+}
+
+// It has a template of its placement, and a configuration that it names itself.
+func TestWhatAPlacementGaveIsNotedWhereAnAddOnIsBroughtAlongFromThenOn(t *testing.T) {
+	scheme := addOnScheme(t)
 	tmpl, mine := fixture.Template("t"), fixture.DeploymentConfig("mine")
 	addOn := fixture.AddOn("c1", fixture.Has(mine, "m"), fixture.Has(tmpl, "v1"))
 	addOn.UID, addOn.Spec.Configs = "u", []addonv1beta1.AddOnConfig{mine}
@@ -41,9 +48,7 @@ func TestWhatAPlacementGaveIsNotedWhereAnAddOnIsBroughtAlongFromThenOn(t *testin
 
 // The placement gave v2 a moment ago, and the cache has the status of before. A write of a status changes no generation.
 func TestACacheThatIsBehindNotesWhatAPlacementGave(t *testing.T) {
-	scheme := runtime.NewScheme()
-	require.NoError(t, addonv1alpha1.Install(scheme))
-	require.NoError(t, addonv1beta1.Install(scheme))
+	scheme := addOnScheme(t)
 	for sentence, has := range map[string]addonv1beta1.ConfigReference{
 		"content v1 before": fixture.Has(fixture.Template("t"), "v1"), "nothing before": {},
 	} {

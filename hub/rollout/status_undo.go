@@ -176,7 +176,7 @@ func (f facts) unplaced() (u *undoing, wake time.Time) {
 		all.Clusters = append(all.Clusters, c)
 	}
 	made := planner.Make(planner.Fleet{Now: f.now, Placements: []planner.Placement{all}})
-	u.completes = made.Placements[0].Settled && (made.Placements[0].Shown || f.gate.Lets(u.content))
+	u.completes = u.isComplete(made.Placements[0])
 	return u, reconcile.Earliest(wake, made.Wake)
 }
 

@@ -133,6 +133,12 @@ func (u *undoing) keeps(m *member, target addonconfig.Target, before way) bool {
 // isOwn reports whether a cluster has what is new in the content by the spec of its own add-on.
 func (u *undoing) isOwn(target addonconfig.Target) bool { return u != nil && target.NamesOwn(u.news) }
 
+// isComplete reports whether the content completed: by clusters that have it from the rollout, or where nothing holds
+// it, and never while it waits for a person.
+func (u *undoing) isComplete(r planner.Result) bool {
+	return r.Settled && u.exhausted.Held == "" && (r.Shown || u.rules.Lets(u.content))
+}
+
 // isExhausted reports whether too many contents were undone before.
 func (u *undoing) isExhausted() bool { return u != nil && !u.all && u.exhausted.Held != "" }
 
@@ -188,8 +194,7 @@ func (p plan) undo(f facts, of planner.Placement, result planner.Result, index i
 		}
 		return time.Time{}
 	}
-	u.completes = result.Settled && u.exhausted.Held == "" && (result.Shown || f.gate.Lets(u.content))
-	u.exceeded = result.Exceeded
+	u.completes, u.exceeded = u.isComplete(result), result.Exceeded
 	action, after := f.gate.OnFailure()
 	for _, c := range of.Clusters {
 		a, decided := p.admissions[c.Name]
@@ -223,9 +228,9 @@ func (f facts) undoFailed(
 ) (wake time.Time) {
 	since, known := m.failedSince(target)
 	at := since.Add(after)
-	switch paused := f.gate.Paused(); {
-	case paused.Held != "":
-		a.notUndone = strings.TrimPrefix(paused.Held, causes.WaitsForTurn)
+	switch paused := f.whyPaused(); {
+	case paused != "":
+		a.notUndone = paused
 	case after > 0 && !known: // Its status is about to say so.
 	case after > 0 && f.now.Before(at):
 		a.notUndone = "it returns at " + at.UTC().Format(time.RFC3339)
@@ -234,6 +239,11 @@ func (f facts) undoFailed(
 		a.undo = true
 	}
 	return time.Time{}
+}
+
+// whyPaused returns why nothing is undone while a person looks; empty where the policy is not paused.
+func (f facts) whyPaused() string {
+	return strings.TrimPrefix(f.gate.Paused().Held, causes.WaitsForTurn)
 }
 
 // failedSince returns since when the status says that a cluster failed with its target.
@@ -254,7 +264,7 @@ func (f facts) undoAll(
 	if len(result.Failing) == 0 {
 		return time.Time{}
 	}
-	why := f.lacks[u.placement]
+	why, paused := f.lacks[u.placement], f.whyPaused()
 	switch {
 	case f.gate.Completed(u.placement, u.content): // One that joins later takes it from none.
 		why = "it completed before, and those that have it keep it"
@@ -263,8 +273,8 @@ func (f facts) undoAll(
 	case len(u.from.Rolled()) > policies.MaxConfigurations:
 		why = fmt.Sprintf("it has more than %d configurations, so that it is not known whether it completed before",
 			policies.MaxConfigurations)
-	case f.gate.Paused().Held != "":
-		why = strings.TrimPrefix(f.gate.Paused().Held, causes.WaitsForTurn)
+	case paused != "":
+		why = paused
 	}
 	since, known := f.failedAt(result)
 	at := since.Add(after)

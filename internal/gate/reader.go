@@ -55,6 +55,15 @@ func NewReader(ctx context.Context, addOns addonapi.Client, live client.Reader) 
 	return &Reader{Client: addOns.Client, AddOns: addOns}, nil
 }
 
+// From returns a Reader of the order of add-ons that reads from another client, such as the API server; nil of a nil
+// one.
+func (r *Reader) From(other client.Reader) *Reader {
+	if r == nil {
+		return nil
+	}
+	return &Reader{Client: other}
+}
+
 // Gate returns the gate of an add-on. A policy that cannot be decoded is an error, and the caller changes nothing. A
 // window that cannot be decoded holds what waits for windows, and nothing else.
 func (r *Reader) Gate(ctx context.Context, addOn string) (Gate, error) {
